@@ -1,0 +1,43 @@
+# `make help` lists the targets; a target's text is the comment behind its name.
+.DEFAULT_GOAL := help
+PYTHON := .venv/bin/python
+
+.PHONY: help
+help:  ## List the targets.
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
+
+.PHONY: gate
+gate:  ## Everything a change must pass: lint, types, import rules, docs, tests.
+	bash .ci/run
+
+.PHONY: format
+format:  ## Put the code in its one form.
+	.venv/bin/ruff format . && .venv/bin/ruff check --fix .
+
+.PHONY: test
+test:  ## The tests alone.
+	OMP_NUM_THREADS=1 .venv/bin/pytest -n 2 --dist loadfile
+
+.PHONY: docs
+docs:  ## Build the documentation into site/.
+	.venv/bin/mkdocs build --strict
+
+.PHONY: clean
+clean:  ## Remove what was built.
+	rm -rf site dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+# Benchmarks and proofs end with one line of JSON. N= sets the size of the sample; without it, the full size is
+# measured and its page in docs/results/ written.
+SIZE = $(if $(N),--n $(N),--write)
+
+.PHONY: bench-overhead
+bench-overhead:  ## Training time against a bare PyTorch loop over the same batches (N= steps a round).
+	@$(PYTHON) benchmarks/overhead.py $(SIZE)
+
+.PHONY: bench-plain
+bench-plain:  ## Accuracy on rt-polarity beside a plain Trainer script (N= training rows). About an hour.
+	@$(PYTHON) benchmarks/plain.py $(SIZE)
+
+.PHONY: bench-memory
+bench-memory:  ## Memory of `fit` on N= rows of CSV, above the model's own.
+	@$(PYTHON) benchmarks/memory.py $(SIZE)

@@ -1,0 +1,60 @@
+"""The two calls most people need: `fit` and `load`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from warmstart.deploy.predictor import Predictor
+from warmstart.errors import RecipeError
+from warmstart.pipeline import carry_out
+from warmstart.progress import Progress, silent
+from warmstart.recipe import Recipe, load_recipe, make_recipe
+from warmstart.run import Run
+
+
+def fit(
+    recipe: str | Path | Recipe | None = None,
+    *,
+    out: str | Path | None = None,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    train: str | None = None,
+    dev: str | None = None,
+    test: str | None = None,
+    progress: Progress = silent,
+    **parts: Any,
+) -> Run:
+    """Train a model and measure it.
+
+    Args:
+        recipe: A recipe file, or a `Recipe`; or none, and everything said by the other arguments.
+        out: The run's folder; `runs/` and the name of the recipe or the training file by default.
+        text: The file's column with the text; `pair` and `label` likewise.
+        train: The training file; `dev` and `test` likewise.
+        progress: What shows progress; nothing by default.
+        parts: Any field of a recipe: `model=…`, `task="score"`, `learn={"rate": 1e-4}`, `window={"tokens": 128}`.
+    """
+    said = {"data.train": train, "data.dev": dev, "data.test": test}
+    said |= {"data.columns.text": text, "data.columns.pair": pair, "data.columns.label": label}
+    changes = {**parts, **{key: value for key, value in said.items() if value is not None}}
+    if isinstance(recipe, Recipe):
+        if changes:
+            raise RecipeError(f"fit: a Recipe is complete; put {', '.join(changes)} into it")
+        made = recipe
+    else:
+        made = load_recipe(recipe, changes) if recipe is not None else make_recipe(changes, "fit")
+    return carry_out(made, out or default_folder(made, recipe if isinstance(recipe, str | Path) else None), progress)
+
+
+def load(path: str | Path, precision: str = "fp32") -> Predictor:
+    """Open a run, or the model folder of one, ready to answer."""
+    return Predictor.load(path, precision)
+
+
+def default_folder(recipe: Recipe, path: str | Path | None = None) -> Path:
+    """`runs/` and the name of the recipe file, or of the training file."""
+    reading = recipe.data.reading("train") or {}
+    name = Path(path).name if path else Path(str(reading["files"][0]).removeprefix("hub:")).name
+    return Path("runs") / name.partition(".")[0].partition(":")[0]

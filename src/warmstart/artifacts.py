@@ -1,0 +1,97 @@
+"""Folders that are valid or absent: staged beside their place, flushed, checksummed, then published by a rename."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from warmstart.errors import RunError
+
+MANIFEST = "manifest.json"
+
+
+@contextmanager
+def publish(folder: Path, about: Mapping[str, Any] | None = None) -> Iterator[Path]:
+    """Give a staging folder to write into; on leaving, checksum it and move it to its place in one step.
+
+    An exception inside leaves nothing behind, and a kill leaves only a staging folder that nobody reads.
+
+    Args:
+        about: Facts kept in the manifest beside the files' checksums.
+    """
+    if folder.exists():
+        raise RunError(f"{folder} is there already; remove it or choose another place")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".staging", dir=folder.parent))
+    try:
+        # mkdtemp makes the folder private to one user; what is published is as readable as its neighbours.
+        staging.chmod(0o755)
+        yield staging
+        files = {str(path.relative_to(staging)): describe(path) for path in _files(staging)}
+        write_json(staging / MANIFEST, {**(about or {}), "files": files})
+        for path in _files(staging):
+            _flush(path)
+        _flush(staging)
+        staging.rename(folder)
+        _flush(folder.parent)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+
+
+def verify(folder: Path) -> dict[str, Any]:
+    """The manifest of a published folder, after every file in it was found to be as it was written."""
+    path = folder / MANIFEST
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{folder} has no {MANIFEST}, so it was not finished or is not of warmstart's making") from None
+    except ValueError as error:
+        raise RunError(f"{path}: not JSON: {error}") from None
+    for name, expected in manifest["files"].items():
+        if not (folder / name).is_file():
+            raise RunError(f"{folder / name} is missing; {MANIFEST} lists it")
+        found = describe(folder / name)
+        if found != expected:
+            raise RunError(f"{folder / name} was changed: found {found}, {MANIFEST} says {expected}")
+    return manifest
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """A file's size and SHA-256."""
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON in one step, so that a reader finds the old file or the new one."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_text(path, text)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in one step, so that a reader finds the old file or the new one."""
+    staging = path.with_name(f".{path.name}.{os.getpid()}.staging")
+    staging.write_text(text, encoding="utf-8")
+    _flush(staging)
+    staging.replace(path)
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file or a folder's list of names is on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

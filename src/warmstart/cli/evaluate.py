@@ -1,0 +1,61 @@
+"""warmstart evaluate: a run's numbers on a labelled file, or once more on its own test rows."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from warmstart.cli import options
+from warmstart.cli.options import field
+
+
+def command(
+    run: Annotated[str, typer.Argument(help="A run, or its model folder.")],
+    file: Annotated[str | None, typer.Argument(help="A labelled file; the run's own test rows by default.")] = None,
+    text: options.Text = None,
+    pair: options.Pair = None,
+    label: options.Label = None,
+    header: options.Header = None,
+    format: options.Format = None,
+    quotes: options.Quotes = None,
+    encoding: options.Encoding = None,
+    extra_columns: options.ExtraColumns = None,
+    drop: Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled")] = None,
+    precision: Annotated[
+        str, typer.Option("--precision", help="fp32 as plain transformers computes, bf16, fp16, or auto.")
+    ] = "fp32",
+    json: options.Json = False,
+) -> None:
+    """Measure a run on a labelled file."""
+    reading = options.said(dict(locals()), options.READING)
+    from warmstart.cli import screen
+    from warmstart.cli.reading import source_of
+    from warmstart.data.findings import Findings
+    from warmstart.data.table import load
+    from warmstart.deploy.predictor import Predictor
+    from warmstart.errors import RunError
+    from warmstart.pipeline import cache_folder
+    from warmstart.run import Run
+    from warmstart.stages.evaluate import evaluate
+    from warmstart.stages.prepare import read_parts
+
+    bars = screen.Bars()
+    predictor = Predictor.load(run, precision)
+    schema = predictor.task.schema(predictor.task.options)
+    if file is None:
+        parts = read_parts(Run(run).recipe, schema, cache_folder(), bars)
+        if "test" not in parts.tables:
+            raise RunError(f"{run} has no test rows of its own; give a labelled file: warmstart evaluate {run} FILE")
+        rows, findings = parts.tables["test"], parts.findings
+    else:
+        findings = Findings()
+        dropped = "unlabelled" in (drop or [])
+        source = source_of(run, file, reading, schema)
+        rows = load(source, schema, cache_folder(), findings, drop_unlabelled=dropped, progress=bars)
+    found = evaluate(predictor, rows, progress=bars)
+    if json:
+        screen.print_json({"run": run, "file": file, "metrics": found, "findings": findings.as_json()})
+    else:
+        screen.findings(findings.as_json())
+        screen.table(f"{run} on {file or 'its own test rows'}", found)

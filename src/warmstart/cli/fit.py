@@ -1,0 +1,105 @@
+"""warmstart fit: train a model and measure it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from warmstart.cli import options
+from warmstart.cli.options import READING, field
+
+if TYPE_CHECKING:
+    from warmstart.run import Run
+
+SHORT = {
+    **READING,
+    "model": "model",
+    "task": "task",
+    "dev": "data.dev",
+    "test": "data.test",
+    "drop": "data.drop",
+    "rate": "learn.rate",
+    "epochs": "learn.epochs",
+    "max_steps": "learn.max_steps",
+    "batch": "learn.batch",
+    "precision": "learn.precision",
+    "tokens": "window.tokens",
+    "seed": "seed",
+}
+"""Recipe field of each option."""
+
+
+def command(
+    source: Annotated[
+        str, typer.Argument(help="A recipe (.yaml), or a data file to learn from.", metavar="RECIPE|FILE")
+    ],
+    model: Annotated[str | None, field("model", "--model", metavar="NAME|FOLDER")] = None,
+    task: Annotated[str | None, field("task", "--task", metavar="NAME")] = None,
+    text: options.Text = None,
+    pair: options.Pair = None,
+    label: options.Label = None,
+    test: Annotated[str | None, field("data.test", "--test", metavar="FILE")] = None,
+    dev: Annotated[str | None, field("data.dev", "--dev", metavar="FILE")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", help="The run's folder. By default runs/ and the source's name.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any recipe field, as learn.rate=1e-4.", metavar="KEY=VALUE"),
+    ] = None,
+    header: options.Header = None,
+    format: options.Format = None,
+    quotes: options.Quotes = None,
+    encoding: options.Encoding = None,
+    extra_columns: options.ExtraColumns = None,
+    drop: Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled|shared")] = None,
+    rate: Annotated[float | None, field("learn.rate", "--rate")] = None,
+    epochs: Annotated[float | None, field("learn.epochs", "--epochs")] = None,
+    max_steps: Annotated[int | None, field("learn.max_steps", "--max-steps")] = None,
+    batch: Annotated[int | None, field("learn.batch", "--batch")] = None,
+    precision: Annotated[str | None, field("learn.precision", "--precision", metavar="NAME")] = None,
+    tokens: Annotated[int | None, field("window.tokens", "--tokens")] = None,
+    seed: Annotated[int | None, field("seed", "--seed")] = None,
+    json: options.Json = False,
+) -> None:
+    """Train a model on a recipe or a data file, and measure it on held-out rows."""
+    values = dict(locals())
+    changes = {**options.said(values, SHORT), **options.parse_sets(set_)}
+    from warmstart.api import fit
+    from warmstart.cli import screen
+
+    if source.endswith((".yaml", ".yml")):
+        run = fit(source, out=out, progress=screen.Bars(), **changes)
+    else:
+        run = fit(None, out=out, progress=screen.Bars(), **{"data.train": source, **changes})
+    if json:
+        screen.print_json({"run": str(run.folder), "metrics": run.metrics, "training": _brief(run), "data": run.data})
+    else:
+        _show(run)
+
+
+def _brief(run: Run) -> dict[str, Any]:
+    return {name: run.training[name] for name in ("steps", "seconds", "precision", "window")}
+
+
+def _show(run: Run) -> None:
+    from warmstart.cli import screen
+
+    screen.findings(run.data["findings"])
+    training = run.training
+    window, cut = training["window"], training["window"]["train"]
+    share = cut["tokens_cut"] / max(cut["tokens"], 1)
+    rows: dict[str, Any] = {}
+    for part, found in run.metrics.items():
+        rows |= {f"{part} {name}": value for name, value in found.items()}
+    rows |= {
+        "training rows": run.data["parts"]["train"]["rows"],
+        "window": f"{window['keep']} of {window['tokens']} tokens: "
+        f"{cut['rows_cut']:,} of {cut['rows']:,} rows cut, {share:.1%} of the tokens",
+        "steps": training["steps"],
+        "time": f"{training['seconds']:.0f} s in {training['precision']}",
+        "model": str(run.model),
+    }
+    screen.table(f"{run.recipe.task.name} with {run.recipe.model.rstrip('/').rpartition('/')[2]}", rows)
+    screen.console.print(f'Next: warmstart predict {run.folder} "a text"', markup=False, highlight=False)

@@ -1,0 +1,56 @@
+"""Options that verbs share, each the short form of a recipe field, whose text is its help."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from warmstart.errors import RecipeError
+from warmstart.options import meaning
+from warmstart.recipe import Recipe
+from warmstart.yamls import parse_value
+
+
+def field(key: str, *names: str, metavar: str | None = None) -> Any:
+    """An option that sets a recipe field; its help is the text under that field."""
+    return typer.Option(*names, help=f"{meaning(Recipe, key)} [{key}]", metavar=metavar, show_default=False)
+
+
+Text = Annotated[str | None, typer.Option("--text", help="The file's column with the text.", metavar="COLUMN")]
+Pair = Annotated[str | None, typer.Option("--pair", help="Its column with the second text.", metavar="COLUMN")]
+Label = Annotated[str | None, typer.Option("--label", help="Its column with the label.", metavar="COLUMN")]
+Format = Annotated[str | None, field("data.format", "--format", metavar="NAME")]
+Header = Annotated[bool | None, field("data.header", "--header/--no-header")]
+Quotes = Annotated[str | None, field("data.quotes", "--quotes", metavar="double|none")]
+Encoding = Annotated[str | None, field("data.encoding", "--encoding", metavar="NAME")]
+ExtraColumns = Annotated[str | None, field("data.extra_columns", "--extra-columns", metavar="refuse|ignore")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines on standard output.")]
+
+READING = {
+    "text": "data.columns.text",
+    "pair": "data.columns.pair",
+    "label": "data.columns.label",
+    "format": "data.format",
+    "header": "data.header",
+    "quotes": "data.quotes",
+    "encoding": "data.encoding",
+    "extra_columns": "data.extra_columns",
+}
+"""Recipe field of each option that says how a file is read."""
+
+
+def said(values: dict[str, Any], keys: dict[str, str]) -> dict[str, Any]:
+    """Recipe fields and values of the options that were given."""
+    return {key: values[name] for name, key in keys.items() if values.get(name) not in (None, [])}
+
+
+def parse_sets(settings: list[str] | None) -> dict[str, Any]:
+    """`--set learn.rate=1e-4` as a recipe field and its value."""
+    changes = {}
+    for setting in settings or []:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise RecipeError(f"--set {setting}: expected KEY=VALUE, as --set learn.rate=1e-4")
+        changes[key.strip()] = parse_value(value)
+    return changes

@@ -1,0 +1,102 @@
+"""warmstart predict: a run's answers for texts or a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from warmstart.cli import options
+from warmstart.errors import RecipeError
+
+
+def command(
+    run: Annotated[str, typer.Argument(help="A run, or its model folder.")],
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Texts; two by two for a model that reads pairs; - for lines of standard input."),
+    ] = None,
+    file: Annotated[str | None, typer.Option("--file", help="A file of texts to answer instead.")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", help="Where to put a file's answers: .parquet, .csv or .jsonl.")
+    ] = None,
+    text: options.Text = None,
+    pair: options.Pair = None,
+    header: options.Header = None,
+    format: options.Format = None,
+    quotes: options.Quotes = None,
+    encoding: options.Encoding = None,
+    extra_columns: options.ExtraColumns = None,
+    precision: Annotated[
+        str, typer.Option("--precision", help="fp32 as plain transformers computes, bf16, fp16, or auto.")
+    ] = "fp32",
+    json: options.Json = False,
+) -> None:
+    """Answer texts given here, or a file of them."""
+    reading = options.said(dict(locals()), options.READING)
+    if (file is None) == (not texts):
+        raise RecipeError("predict: give texts, or --file with a file of them" + ("; not both" if file else ""))
+    from warmstart.cli import screen
+    from warmstart.deploy.predictor import Predictor
+
+    predictor = Predictor.load(run, precision)
+    if file is not None:
+        from warmstart.cli.reading import source_of
+
+        schema = predictor.task.schema(predictor.task.options).questions()
+        _file(predictor, source_of(run, file, reading, schema), schema, out, screen)
+        return
+    given = [line.rstrip("\r\n") for line in sys.stdin] if texts == ["-"] else list(texts or [])
+    wanted: list[Any] = list(given)
+    if predictor.task.pair:
+        if len(given) % 2:
+            raise RecipeError(f"predict: found {len(given)} texts; this model reads pairs, so give them two by two")
+        wanted = list(zip(given[::2], given[1::2], strict=True))
+    answers = predictor.predict(wanted)
+    if json:
+        for answer in answers:
+            screen.print_json(answer)
+        return
+    _table(wanted, answers, screen)
+
+
+def _table(texts: list[Any], answers: list[dict[str, Any]], screen: Any) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    names = [name for name in answers[0] if name != "probabilities"]
+    shown = Table("text", *names)
+    for text, answer in zip(texts, answers, strict=True):
+        plain = text if isinstance(text, str) else " | ".join(text)
+        cells = [
+            ", ".join(answer[name]) if isinstance(answer[name], list) else screen.number(answer[name]) for name in names
+        ]
+        shown.add_row(Text(plain), *map(Text, cells))
+    screen.console.print(shown)
+
+
+def _file(predictor: Any, source: Any, schema: Any, out: str | None, screen: Any) -> None:
+    from itertools import tee
+
+    from warmstart.data.findings import Findings
+    from warmstart.data.read import read
+    from warmstart.deploy.write import write_answers
+
+    findings = Findings()
+    rows, again = tee(read(source, schema, findings))
+    with screen.Bars().bar("predicting", None) as bar:
+
+        def answered() -> Any:
+            for row, answer in zip(again, predictor.stream(rows), strict=True):
+                bar.advance()
+                yield {**{name: row[name] for name in schema.names if name in row}, **answer}
+
+        if out is None:
+            for answer in answered():
+                screen.print_json(answer)
+        else:
+            count = write_answers(answered(), Path(out))
+            screen.errors.print(f"{count:,} answers in {out}", markup=False, highlight=False)
+    screen.findings(findings.as_json())

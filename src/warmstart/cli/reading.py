@@ -1,0 +1,25 @@
+"""How a file given beside a run is read: as the run's own files were, where options say nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from warmstart.data.source import Source
+from warmstart.recipe import make_recipe
+from warmstart.run import Run
+from warmstart.schema import Schema
+
+
+def source_of(run: str, file: str, said: dict[str, Any], schema: Schema) -> Source:
+    """The source for a file: the run's reading options, overridden by what was said, for these columns."""
+    own: dict[str, Any] = {}
+    if (Path(run) / "recipe.yaml").is_file():
+        data = Run(run).recipe.data
+        own = data.reading("test") or data.reading("train") or {}
+        # The format belongs to the file, not to the run: a run on CSV can be asked about JSONL.
+        own = {f"data.{name}": value for name, value in own.items() if name not in {"files", "format"}}
+    recipe = make_recipe({"model": run, **own, **said, "data.train": file})
+    reading = recipe.data.reading("train") or {}
+    columns = {name: column for name, column in reading["columns"].items() if name in schema.names}
+    return Source(**{**reading, "columns": columns})

@@ -1,0 +1,82 @@
+"""What a person sees: progress bars on standard error, tables on standard output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+from rich.table import Table
+
+from warmstart.progress import Bar
+
+console = Console()
+errors = Console(stderr=True)
+
+
+class Bars:
+    """Progress as rich bars on standard error."""
+
+    @contextmanager
+    def bar(self, name: str, total: float | None) -> Iterator[Bar]:
+        columns = (
+            TextColumn("{task.description:<14}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
+        with RichProgress(*columns, console=errors) as shown:
+            yield _RichBar(shown, shown.add_task(name, total=total, note=""))
+
+
+class _RichBar:
+    def __init__(self, shown: RichProgress, task: Any) -> None:
+        self.shown = shown
+        self.task = task
+
+    def advance(self, amount: float = 1, note: str = "") -> None:
+        if note:
+            self.shown.update(self.task, advance=amount, note=note)
+        else:
+            self.shown.advance(self.task, amount)
+
+
+def table(title: str, rows: Mapping[str, Any]) -> None:
+    """Two columns: a name and its value."""
+    shown = Table(title=title, title_justify="left", show_header=False)
+    shown.add_column(style="bold")
+    shown.add_column(overflow="fold")
+    for name, value in rows.items():
+        shown.add_row(name, number(value))
+    console.print(shown)
+
+
+def number(value: Any) -> str:
+    """A value as a person reads it: four decimals, thousands apart, a dash for what is undefined."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def findings(found: Iterable[Mapping[str, Any]]) -> None:
+    """What was found in the data, a line each."""
+    style = {"error": "red", "warning": "yellow", "note": "dim"}
+    for one in found:
+        at = f"{one['file']}:{one['line']}: " if one.get("file") else ""
+        errors.print(f"[{style[one['severity']]}]{one['severity']}[/] {at}", end="", highlight=False)
+        errors.print(one["message"], markup=False, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """JSON on standard output."""
+    console.file.write(json.dumps(value, ensure_ascii=False) + "\n")

@@ -1,0 +1,71 @@
+"""warmstart show: a run, or a model's layers, as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warmstart.cli import options
+
+
+def command(
+    what: Annotated[str, typer.Argument(help="A run, a model folder, or a model's name on the Hub.")],
+    recipe: Annotated[bool, typer.Option("--recipe", help="Print the run's complete recipe.")] = False,
+    layers: Annotated[bool, typer.Option("--layers", help="Show the layers of the run's model.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Show a run, or the layer map of a model."""
+    if not (Path(what) / "recipe.yaml").is_file():
+        _show_layers(what, json)
+    elif layers:
+        _show_layers(str(Path(what) / "model"), json)
+    elif recipe:
+        typer.echo((Path(what) / "recipe.yaml").read_text(encoding="utf-8"), nl=False)
+    else:
+        _show_run(what, json)
+
+
+def _show_layers(model: str, as_json: bool) -> None:
+    from warmstart.cli import screen
+    from warmstart.encoders.layers import LayerMap
+    from warmstart.encoders.load import load_plain
+
+    layers = LayerMap.of(load_plain(model))
+    if as_json:
+        screen.print_json(layers.as_rows())
+    else:
+        screen.console.print(layers)
+
+
+def _show_run(folder: str, as_json: bool) -> None:
+    from warmstart.cli import screen
+    from warmstart.run import Run
+
+    run = Run(folder)
+    if as_json:
+        screen.print_json(
+            {
+                "run": folder,
+                "finished": run.finished,
+                "recipe": run.recipe.model_dump(mode="json"),
+                "metrics": run.metrics,
+                "data": run.data,
+                "environment": run.environment,
+            }
+        )
+        return
+    recipe = run.recipe
+    rows = {"task": recipe.task.name, "model": recipe.model, "finished": run.finished}
+    for part, about in run.data["parts"].items():
+        rows[part] = f"{about['rows']:,} rows of {', '.join(about['files'])}"
+    for part, found in (run.metrics if run.finished else {}).items():
+        rows |= {f"{part} {name}": value for name, value in found.items()}
+    learn = recipe.learn
+    rows["learn"] = (
+        f"rate {learn.rate:g}, {learn.schedule}, {learn.epochs:g} epochs, batch {learn.batch}, seed {recipe.seed}"
+    )
+    rows["versions"] = ", ".join(f"{name} {version}" for name, version in run.environment["versions"].items())
+    screen.table(folder, rows)
+    screen.findings(run.data["findings"])

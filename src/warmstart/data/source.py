@@ -1,0 +1,128 @@
+"""Where rows come from and how the file is to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Literal
+
+from warmstart.errors import DataError, RecipeError, nearest
+from warmstart.schema import Column, Schema
+
+Format = Literal["csv", "tsv", "jsonl", "parquet"]
+Record = tuple[int, list[object]]
+"""What a format's reader gives: the line (or row) number, then the raw value of each wanted column."""
+
+_SUFFIXES: dict[str, Format] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
+HUB = "hub:"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from and how the file is to be read.
+
+    Args:
+        files: Paths, or one `hub:NAME[@REVISION][:CONFIG]:SPLIT`.
+        columns: The schema's column -> the file's column (its 1-based number where `header` is False);
+            one that is left out has the same name in the file.
+        format: None takes it from the suffix.
+        header: The first row of a CSV or TSV file names the columns.
+        quotes: Whether cells may stand in double quotes; None means yes for CSV and no for TSV.
+        encoding: How a text file's bytes become characters.
+        extra_columns: What to do with a row of more cells than the first row has.
+        label_separator: What stands between the labels in one text cell (kind `labels`).
+    """
+
+    files: tuple[str, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    format: Format | None = None
+    header: bool = True
+    quotes: Literal["double", "none"] | None = None
+    encoding: str = "utf-8"
+    extra_columns: Literal["refuse", "ignore"] = "refuse"
+    label_separator: str | None = None
+
+    def __post_init__(self) -> None:
+        files: object = self.files
+        if isinstance(files, str) or not files:
+            raise RecipeError(f"data files: expected a tuple of one or more paths, found {self.files!r}.")
+        if self.label_separator == "":
+            raise RecipeError("data.label_separator: expected one or more characters, found an empty string.")
+        if len(self.files) > 1 and any(map(is_hub, self.files)):
+            raise RecipeError(f"data files: a `{HUB}` name stands alone, found {len(self.files)} entries.")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A column to be read: what the schema asks for, and its name in the file."""
+
+    column: Column
+    name: str
+
+
+def is_hub(file: str) -> bool:
+    """Whether a source's entry names a data set of the hub and not a file."""
+    return file.startswith(HUB)
+
+
+def format_of(file: str, source: Source) -> Format:
+    """Find the format of one file: as the source states it, or by the suffix."""
+    if source.format is not None:
+        return source.format
+    suffixes = [suffix.lower() for suffix in PurePath(file).suffixes]
+    zipped = bool(suffixes) and suffixes[-1] == ".gz"
+    suffix = "".join(suffixes[-2:-1] if zipped else suffixes[-1:])
+    found = _SUFFIXES.get(suffix)
+    if found is None or (zipped and found == "parquet"):
+        raise DataError(
+            f"{file}: the suffix {''.join(suffixes[-2:]) or '(none)'} names no format. Expected "
+            f"{', '.join(_SUFFIXES)} (the text ones also with .gz). "
+            "Say which it is: --format csv, tsv, jsonl or parquet (data.format)."
+        )
+    return found
+
+
+def place(file: str, line: int, source: Source | None) -> str:
+    """`file:line` of a row; rows of formats without lines, and of no source at all, are numbered `row N`."""
+    return f"{file}:{unit(file, source)}{line}"
+
+
+def unit(file: str, source: Source | None) -> str:
+    """Say what stands before a row's number: nothing for a line of a text file, else `row `."""
+    lines = source is not None and not is_hub(file) and format_of(file, source) != "parquet"
+    return "" if lines else "row "
+
+
+def wanted(source: Source, schema: Schema) -> tuple[Wanted, ...]:
+    """List the columns to read; an optional one only where the source maps it: a like name may be chance."""
+    for name in source.columns:
+        if name not in schema.names:
+            raise RecipeError(
+                f"data.columns names {name!r}, which this task does not read; {nearest(name, schema.names)}"
+            )
+    return tuple(
+        Wanted(column, source.columns.get(column.name, column.name))
+        for column in schema
+        if column.required or column.name in source.columns
+    )
+
+
+def missing_column(where: str, want: Wanted, known: list[str], source: Source) -> DataError:
+    """Make the error for a column the file does not have."""
+    listed = ", ".join(map(repr, known[:40])) + (f" and {len(known) - 40} more" if len(known) > 40 else "")
+    hint = nearest(want.name, known)
+    hint = f" {hint[0].upper()}{hint[1:]}" if hint.startswith("did") else ""
+    if source.header and want.name.isdigit():
+        hint += " If the file has no header row, say --no-header (data.header: false)."
+    return DataError(
+        f"{where}: no column {want.name!r} for {want.column.name!r} ({want.column.meaning}). "
+        f"The file has {listed or 'none'}.{hint} "
+        f"State the right one: --set data.columns.{want.column.name}=NAME."
+    )

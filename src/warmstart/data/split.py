@@ -1,0 +1,154 @@
+"""Parts of a table: stratified, the same for the same rows and seed, with duplicates on one side."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warmstart.data.table import Table
+from warmstart.errors import DataError, RecipeError
+
+Indices = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint64]
+
+
+def fold(text: str) -> str:
+    """Text without what hardly makes it another text: NFKC, case folded, white space collapsed."""
+    if text.isascii():  # the long way gives the same, slower
+        return " ".join(text.lower().split())
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(unicodedata.normalize("NFKC", folded).split())
+
+
+def keys(table: Table, text_columns: Sequence[str]) -> Keys:
+    """Hash each row's folded texts to a stable 64-bit number: case and spacing make no difference."""
+    found = np.empty(len(table), dtype=np.uint64)
+    start = 0
+    for arrays in table.arrays(text_columns, size=1000):
+        columns = [[fold(text) for text in array.to_pylist()] for array in arrays]
+        # The separator cannot stand in a folded text: it counts as white space there.
+        joined = ["\x1f".join(texts) for texts in zip(*columns, strict=True)]
+        hashes = b"".join(hashlib.blake2b(text.encode(), digest_size=8).digest() for text in joined)
+        found[start : start + len(joined)] = np.frombuffer(hashes, dtype="<u8")
+        start += len(joined)
+    return found
+
+
+def split(
+    table: Table, text_columns: Sequence[str], answer: str | None, parts: Mapping[str, float], seed: int
+) -> dict[str, Indices]:
+    """Share the rows out: a fraction to each of `parts`, the rest to `train`; indices ascend within a part.
+
+    Rows with the same folded texts stay together. Where `answer` names a label column, each class is shared
+    out by the same fractions, as far as whole rows allow; a class of a single text goes to `train`. For a
+    column of several labels a class is a set of labels, and the sets seen once are one class.
+    Which part a row gets depends on the rows and the seed, not on the order of the rows.
+    """
+    _check_parts(parts)
+    hashes = keys(table, text_columns)
+    strata = _strata(table, answer)
+    # Rows by key and class: a group is a run of one key, and its class is the first of its rows'.
+    order = np.lexsort((strata, hashes))
+    starts = np.flatnonzero(np.r_[True, hashes[order][1:] != hashes[order][:-1]])
+    sizes = np.diff(np.r_[starts, len(order)])
+    group_strata = strata[order][starts]
+    chosen = _share(group_strata, sizes, _mix(hashes[order][starts], seed), list(parts.values()))
+    part_of = np.empty(len(order), dtype=np.int64)
+    part_of[order] = np.repeat(chosen, sizes)
+    found = {name: np.flatnonzero(part_of == number) for number, name in enumerate(parts, 1)}
+    for name, indices in found.items():
+        if not len(indices):
+            raise DataError(
+                f"{table.files[0]}: the part {name!r} would be empty: {parts[name]} of {len(table)} rows "
+                f"({len(starts)} different texts). Give a larger fraction, more rows, or a file of its own."
+            )
+    return {"train": np.flatnonzero(part_of == 0), **found}
+
+
+def shared(a: Table, b: Table, text_columns: Sequence[str]) -> Indices:
+    """Find the rows in `a` whose folded texts are also in `b`."""
+    return np.flatnonzero(np.isin(keys(a, text_columns), keys(b, text_columns)))
+
+
+def _share(strata: Indices, sizes: Indices, priority: Keys, fractions: list[float]) -> Indices:
+    """Choose the part of each group: 0 for the rest, then 1, 2, … in the order of the fractions."""
+    order = np.lexsort((priority, strata))
+    firsts = np.flatnonzero(np.r_[True, np.diff(strata[order]) != 0])
+    number = np.repeat(np.arange(len(firsts)), np.diff(np.r_[firsts, len(strata)]))  # the class, counted from 0
+    rows = np.add.reduceat(sizes[order], firsts)
+    seats = _seats(rows, fractions, priority[order][firsts])
+    # A group larger than a part comes first, where the rest is: one text repeated often must not fill a part.
+    smallest = np.where(seats > 0, seats, np.iinfo(np.int64).max).min(axis=0)
+    order = order[np.lexsort((priority[order], sizes[order] <= smallest[number], number))]
+    # Lay a class's groups end to end: the rest takes the front, each part a stretch behind it. A group goes
+    # where its middle falls.
+    lengths = sizes[order]
+    ends = np.cumsum(lengths)
+    middle = ends - lengths / 2 - (ends - lengths)[firsts][number]
+    edge = (rows - seats.sum(axis=0))[number]
+    part = np.zeros(len(strata), dtype=np.int64)
+    for seat in seats:
+        part += middle > edge
+        edge = edge + seat[number]
+    part[firsts] = 0  # training sees every class
+    result = np.empty_like(part)
+    result[order] = part
+    return result
+
+
+def _seats(rows: Indices, fractions: list[float], tie: Keys) -> Indices:
+    """Count rows per part and class: rounded down, then up by largest remainder to fit the total."""
+    seats = np.empty((len(fractions), len(rows)), dtype=np.int64)
+    taken = np.zeros(len(rows), dtype=np.int64)
+    for part, fraction in enumerate(fractions):
+        exact = np.round(rows * fraction, 9)  # 100 * 0.29 is a little less than 29
+        seats[part] = np.floor(exact)
+        left = int(round(float(rows.sum()) * fraction) - seats[part].sum())
+        # A class keeps a row for training, and gives one more only for a remainder.
+        room = (rows - taken - seats[part] > 1) & (exact > seats[part])
+        order = np.lexsort((tie, -(exact - seats[part]), ~room))
+        seats[part][order[: min(left, int(room.sum()))]] += 1
+        taken += seats[part]
+    return seats
+
+
+def _strata(table: Table, answer: str | None) -> Indices:
+    """Give a number to each row's class, in order of class names; zeros where nothing is stratified."""
+    codes = np.zeros(len(table), dtype=np.int64)
+    if answer is None or not len(table):
+        return codes
+    known: dict[Any, int] = {}
+    start = 0
+    for (array,) in table.arrays([answer]):
+        values = array.to_pylist()
+        if isinstance(values[0], float):
+            return codes
+        names = [tuple(sorted(value)) for value in values] if isinstance(values[0], list) else values
+        codes[start : start + len(names)] = [known.setdefault(name, len(known)) for name in names]
+        start += len(names)
+    ranks = np.empty(len(known), dtype=np.int64)
+    ranks[[known[name] for name in sorted(known)]] = np.arange(len(known))
+    if isinstance(next(iter(known)), tuple):
+        ranks[np.bincount(codes) == 1] = len(known)  # else every rare set of labels would go to `train`
+    return np.asarray(ranks[codes], dtype=np.int64)
+
+
+def _mix(hashes: Keys, seed: int) -> Keys:
+    """Order the keys pseudo-randomly, otherwise for each seed (splitmix64: no two keys collide)."""
+    with np.errstate(over="ignore"):
+        mixed = hashes + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray(mixed ^ (mixed >> np.uint64(31)), dtype=np.uint64)
+
+
+def _check_parts(parts: Mapping[str, float]) -> None:
+    if "train" in parts or not parts:
+        raise RecipeError(f"parts: name those besides 'train', which is the rest; found {', '.join(parts) or 'none'}.")
+    if any(not fraction > 0 for fraction in parts.values()) or not sum(parts.values()) < 1:
+        raise RecipeError(f"parts: expected fractions above 0 that leave a rest for 'train', found {dict(parts)}.")

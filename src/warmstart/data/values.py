@@ -1,0 +1,148 @@
+"""From a raw value to what the schema promises: text, a label, labels or a number; all else is a fault."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from warmstart.data.source import Wanted
+from warmstart.schema import Column
+
+
+class Fault(Exception):
+    """What is wrong with one value; the reader adds the place."""
+
+
+class Values:
+    """Checks and converts the values of one reading.
+
+    Attributes:
+        notes: `(kind, message)` of things worth a finding since the caller last cleared it.
+    """
+
+    def __init__(self, wanted: Sequence[Wanted], label_separator: str | None) -> None:
+        self.notes: list[tuple[str, str]] = []
+        self._separator = label_separator
+        self._types: dict[str, set[type]] = {}
+        self._fields = [(want.column.name, self._converter(want), want.column.answer) for want in wanted]
+
+    def row(self, values: Sequence[Any]) -> tuple[dict[str, Any], str]:
+        """Give the row by column name, and the name of an answer that is missing (or nothing)."""
+        row: dict[str, Any] = {}
+        missing = ""
+        for (name, convert, answer), value in zip(self._fields, values, strict=True):
+            result = convert(value)
+            if result is None:
+                if not answer:
+                    raise Fault(f"{name!r} is empty. Expected a value in every row.")
+                missing = name
+            row[name] = result
+        return row, missing
+
+    def _converter(self, want: Wanted) -> Callable[[Any], Any]:
+        column = want.column
+        if column.kind == "text":
+            return partial(_text, column)
+        if column.kind == "number":
+            return partial(_number, column)
+        if column.kind == "label":
+            return partial(self._label, column)
+        return partial(self._labels, column)
+
+    def _label(self, column: Column, value: Any) -> str | None:
+        if value is None:
+            return None
+        label = value if isinstance(value, str) else _spelled(column, value)
+        self._watch_type(column, value)
+        stripped = label.strip()
+        if not stripped:
+            return None
+        _check_characters(column, label)
+        if stripped != label:
+            self.notes.append(("label-space", f"the label {label!r} starts or ends with white space, which is kept"))
+        return label
+
+    def _labels(self, column: Column, value: Any) -> list[str] | None:
+        if value is None:
+            return None
+        if isinstance(value, str):
+            if not value.strip():
+                return []
+            if self._separator is None:
+                raise Fault(
+                    f"{column.name!r} is the text {value[:60]!r}. Expected a list of labels: state what "
+                    "stands between labels in a cell, for example --set data.label_separator=';'."
+                )
+            value = value.split(self._separator)
+        if not isinstance(value, list | tuple):
+            raise Fault(f"{column.name!r} is {_shown(value)}. Expected a list of labels.")
+        labels = []
+        for item in value:
+            label = self._label(column, item)
+            if label is None:
+                raise Fault(f"{column.name!r} holds an empty label in {_shown(value)}. Remove it or name it.")
+            labels.append(label)
+        if len(set(labels)) != len(labels):
+            self.notes.append(("label-repeated", f"a label stands twice in {_shown(value)}, which is kept"))
+        return labels
+
+    def _watch_type(self, column: Column, value: Any) -> None:
+        """Say once when 1 and "1" (or true and "true") become one label: they were two things in the file."""
+        seen = self._types.setdefault(column.name, {type(value)})
+        if type(value) not in seen:
+            seen.add(type(value))
+            names = " and ".join(sorted(kind.__name__ for kind in seen))
+            self.notes.append(("label-types", f"{column.name!r} holds {names} values; each becomes its text"))
+
+
+def _text(column: Column, value: Any) -> str:
+    if not isinstance(value, str):
+        raise Fault(f"{column.name!r} is {_shown(value)}. Expected text: write it as a string, or remove the row.")
+    if column.required and (not value or value.isspace()):
+        found = "only white space" if value else "empty"
+        raise Fault(f"{column.name!r} is {found}. Expected text: fill it in, or remove the row.")
+    _check_characters(column, value)
+    return value
+
+
+def _number(column: Column, value: Any) -> float | None:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    if isinstance(value, bool) or (isinstance(value, str) and "_" in value):  # float() takes True and 1_000
+        raise Fault(f"{column.name!r} is {_shown(value)}. Expected a number.")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise Fault(f"{column.name!r} is {_shown(value)}. Expected a number, such as 3.5.") from None
+    if not math.isfinite(number):
+        raise Fault(f"{column.name!r} is {_shown(value)}. Expected a finite number.")
+    return number
+
+
+def _spelled(column: Column, value: Any) -> str:
+    """Spell a label that is not text as JSON does."""
+    if not isinstance(value, bool | int | float) or (isinstance(value, float) and not math.isfinite(value)):
+        raise Fault(f"{column.name!r} is {_shown(value)}. Expected a label: text, a whole number, true or false.")
+    return json.dumps(value)
+
+
+def _check_characters(column: Column, text: str) -> None:
+    if "\0" in text:
+        raise Fault(f"{column.name!r} has a NUL character at position {text.index(chr(0)) + 1}. Remove it.")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise Fault(
+                f"{column.name!r} has a lone surrogate (U+{ord(text[error.start]):04X}) at position "
+                f"{error.start + 1}, half of a character. Write the character whole, or remove it."
+            ) from None
+
+
+def _shown(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return f"{type(value).__name__} {repr(value)[:60]}"

@@ -1,0 +1,113 @@
+"""The predictor: a finished model ready to answer.
+
+Every answer warmstart gives comes from here, the run's own test score included.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from warmstart.artifacts import verify
+from warmstart.encoders.load import load_config, load_encoder, load_tokenizer
+from warmstart.encoders.precision import resolve
+from warmstart.errors import DataError, ModelError
+from warmstart.tasks.base import Task
+from warmstart.tasks.common.saved import FILE, open_task
+from warmstart.windows import Window
+
+Text = str | Sequence[str] | Mapping[str, str]
+"""A text, a pair of texts, or a row with the task's columns."""
+
+BUFFER = 1024
+"""Rows read ahead, so that texts of like length can share a batch."""
+
+
+class Predictor:
+    """Answers for texts, in the order they are given."""
+
+    def __init__(self, model: Any, tokenizer: Any, task: Task[Any], window: Window, precision: str = "fp32") -> None:
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.model = model.eval().to(self.device)
+        self.tokenizer = tokenizer
+        self.task = task
+        self.window = window
+        self.precision = resolve(precision, model.config)
+
+    @classmethod
+    def load(cls, path: str | Path, precision: str = "fp32") -> Predictor:
+        """Open a run, or the model folder of one.
+
+        Args:
+            precision: `fp32` (what plain `transformers` computes), `bf16`, `fp16`, or `auto` for the fastest here.
+        """
+        folder = model_folder(path)
+        verify(folder)
+        config = load_config(str(folder))
+        task, window = open_task(folder, config)
+        tokenizer = load_tokenizer(str(folder))
+        model = load_encoder(str(folder), task.auto_class, {}, tokenizer).model
+        return cls(model, tokenizer, task, window, precision)
+
+    def predict(self, texts: Sequence[Text], batch: int = 64) -> list[dict[str, Any]]:
+        """One answer for each text."""
+        return list(self.stream((self._row(text, number) for number, text in enumerate(texts, 1)), batch))
+
+    def stream(self, rows: Iterable[Mapping[str, Any]], batch: int = 64) -> Iterator[dict[str, Any]]:
+        """One answer for each row, in order, reading ahead no more than a buffer of rows."""
+        pending = iter(rows)
+        while chunk := list(itertools.islice(pending, BUFFER)):
+            yield from self._answer(chunk, batch)
+
+    def _answer(self, rows: Sequence[Mapping[str, Any]], batch: int) -> list[dict[str, Any]]:
+        columns = self.task.schema(self.task.options).questions().names
+        given = {name: [row[name] for row in rows] for name in columns if name in rows[0]}
+        features = self.task.encode(given, self.tokenizer, self.window)
+        # Texts of like length together waste the least padding; the answers are put back in order.
+        order = sorted(range(len(rows)), key=lambda index: len(features[index]["input_ids"]))
+        answers: list[dict[str, Any]] = [{} for _ in rows]
+        for start in range(0, len(order), batch):
+            chosen = order[start : start + batch]
+            logits = self._logits([features[index] for index in chosen])
+            for index, answer in zip(chosen, self.task.decode(logits), strict=True):
+                answers[index] = answer
+        return answers
+
+    @torch.inference_mode()
+    def _logits(self, features: Sequence[Mapping[str, Any]]) -> torch.Tensor:
+        inputs = self.task.collate(list(map(dict, features)), self.tokenizer)
+        inputs = {name: tensor.to(self.device) for name, tensor in inputs.items()}
+        formats = {"bf16": torch.bfloat16, "fp16": torch.float16}
+        kind = formats.get(self.precision, torch.float32)
+        with torch.autocast(self.device.type, dtype=kind, enabled=self.precision != "fp32"):
+            logits: torch.Tensor = self.model(**inputs).logits
+        return logits.float().cpu()
+
+    def _row(self, text: Text, number: int) -> Mapping[str, Any]:
+        """A text in any of its forms as a row, refusing what the task cannot read."""
+        if isinstance(text, Mapping):
+            row: Mapping[str, Any] = text
+        elif isinstance(text, str):
+            row = {"text": text}
+        else:
+            row = dict(zip(("text", "pair"), text, strict=False)) if len(text) == 2 else {}
+        wanted = {"text", "pair"} if self.task.pair else {"text"}
+        if set(row) & {"text", "pair"} != wanted or not all(isinstance(row[name], str) for name in wanted):
+            form = 'a pair of texts, as ("first", "second")' if self.task.pair else "one text, a string"
+            raise DataError(f"text {number}: found {text!r}; this model reads {form}")
+        return row
+
+
+def model_folder(path: str | Path) -> Path:
+    """The model folder of a run, or the folder itself if it is one."""
+    path = Path(path)
+    for folder in (path / "model", path):
+        if (folder / FILE).is_file():
+            return folder
+    if not path.is_dir():
+        raise ModelError(f"{path}: no such folder; give a run that `warmstart fit` wrote")
+    raise ModelError(f"{path} holds no finished model (no model/{FILE}); give a run that `warmstart fit` finished")

@@ -1,0 +1,81 @@
+"""Answers to a file: Parquet, CSV or JSONL, written as they come and published when complete."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from warmstart.errors import RecipeError, nearest
+
+Answers = Iterable[Mapping[str, Any]]
+
+
+def write_answers(answers: Answers, path: Path) -> int:
+    """Write answers and say how many; the file is there whole or not at all."""
+    writers: dict[str, Callable[[Answers, Path], int]] = {
+        ".jsonl": _jsonl,
+        ".csv": _csv,
+        ".parquet": _parquet,
+    }
+    if path.suffix not in writers:
+        raise RecipeError(f"--out {path}: found suffix {path.suffix!r}; {nearest(path.suffix, writers)}")
+    staging = path.with_name(f".{path.name}.{os.getpid()}.staging")
+    try:
+        count = writers[path.suffix](answers, staging)
+        staging.replace(path)
+    finally:
+        staging.unlink(missing_ok=True)
+    return count
+
+
+def _flat(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Mappings and lists as JSON text, for formats whose cells are plain."""
+    return {
+        name: json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+        for name, value in answer.items()
+    }
+
+
+def _jsonl(answers: Answers, path: Path) -> int:
+    count = 0
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for answer in answers:
+            file.write(json.dumps(answer, ensure_ascii=False) + "\n")
+            count += 1
+    return count
+
+
+def _csv(answers: Answers, path: Path) -> int:
+    count = 0
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer: csv.DictWriter[str] | None = None
+        for answer in answers:
+            row = _flat(answer)
+            if writer is None:
+                writer = csv.DictWriter(file, list(row))
+                writer.writeheader()
+            writer.writerow(row)
+            count += 1
+    return count
+
+
+def _parquet(answers: Answers, path: Path) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    count, writer, pending = 0, None, iter(answers)
+    try:
+        while chunk := [_flat(answer) for answer in itertools.islice(pending, 10_000)]:
+            rows = pa.Table.from_pylist(chunk)
+            writer = writer or pq.ParquetWriter(path, rows.schema)
+            writer.write_table(rows)
+            count += len(chunk)
+    finally:
+        if writer:
+            writer.close()
+    return count

@@ -1,0 +1,148 @@
+"""Opening a pretrained encoder and its tokenizer, with a head on top, from a folder or a name on the Hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import transformers
+
+from warmstart.encoders.architectures import row_of
+from warmstart.encoders.layers import LayerMap
+from warmstart.errors import ModelError
+
+Head = Literal["keep", "new"]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model with a head, and what of it was not in the file."""
+
+    model: Any
+    fresh: tuple[str, ...]
+    """Parameters that start from random numbers: a new head's."""
+    unused: tuple[str, ...]
+    """Tensors in the file that the model has no place for, such as another task's head."""
+
+
+def load_config(name: str) -> Any:
+    """The config of a model; runs no code that comes with it."""
+    with _in_our_words(name):
+        return transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
+
+
+def load_tokenizer(name: str) -> Any:
+    """The tokenizer of a model; runs no code that comes with it."""
+    with _in_our_words(name):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+    if tokenizer.pad_token_id is None:
+        # Decoder-type encoders often come without one; padding is masked, so any token will do.
+        tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.pad_token_id is None:
+        raise ModelError(f"{name}: its tokenizer has neither a padding nor an end token, so texts cannot be batched")
+    return tokenizer
+
+
+def has_head(config: Any, auto_class: str) -> bool:
+    """Whether the saved model has the head of an Auto class already."""
+    kind = auto_class.removeprefix("AutoModel")
+    return any(name.endswith(kind) for name in config.architectures or ())
+
+
+def load_encoder(name: str, auto_class: str, config: Mapping[str, Any], tokenizer: Any, head: Head = "keep") -> Loaded:
+    """Open an encoder with a head on top, weights in 32 bits whatever the file holds.
+
+    Args:
+        auto_class: The `transformers` Auto class whose head is wanted.
+        config: What the model's config must say: its labels, its kind of problem.
+        head: `keep` takes the head in the folder, if there is one; `new` draws one from the random state.
+    """
+    found = load_config(name)
+    for key, value in config.items():
+        setattr(found, key, value)
+    if found.pad_token_id is None:
+        found.pad_token_id = tokenizer.pad_token_id
+    kind = getattr(transformers, auto_class)
+    with _in_our_words(name), quietly():
+        model, report = kind.from_pretrained(
+            name,
+            config=found,
+            dtype=torch.float32,
+            trust_remote_code=False,
+            use_safetensors=True,
+            ignore_mismatched_sizes=head == "new",
+            output_loading_info=True,
+        )
+    fresh = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
+    layers = LayerMap.of(model)
+    if lost := sorted(fresh - set(layers.head.parameters)):
+        raise ModelError(
+            f"{name}: the file lacks {len(lost)} of the encoder's tensors ({', '.join(lost[:3])}, …); "
+            "it is damaged, or not what its config.json says"
+        )
+    if head == "new":
+        fresh |= _draw_head(model, kind, layers)
+    return Loaded(model, tuple(sorted(fresh)), tuple(sorted(report["unexpected_keys"])))
+
+
+def load_plain(name: str) -> Any:
+    """Open a model with whatever head it was saved with, or none, to look at."""
+    config = load_config(name)
+    saved = [getattr(transformers, kind, None) for kind in config.architectures or ()]
+    kind = next((one for one in saved if one is not None), transformers.AutoModel)
+    with _in_our_words(name), quietly():
+        return kind.from_pretrained(name, dtype=torch.float32, trust_remote_code=False, use_safetensors=True)
+
+
+def most_tokens(config: Any, tokenizer: Any) -> int:
+    """The longest text the encoder takes, in tokens, special ones included."""
+    limits = [tokenizer.model_max_length]
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions and positions > 0:
+        limits.append(positions - (config.pad_token_id + 1 if row_of(config).late_positions else 0))
+    return int(min(limits))
+
+
+def _draw_head(model: Any, kind: Any, layers: LayerMap) -> set[str]:
+    """Replace what lies outside the encoder by a newly drawn head, and name its parameters."""
+    base = f"{model.base_model_prefix}."
+    outside = [key for key in layers.head.parameters if not key.startswith(base)]
+    drawn = dict(kind.from_config(model.config).named_parameters())
+    with torch.no_grad():
+        for key in outside:
+            layers.head.parameters[key].copy_(drawn[key])
+    return set(outside)
+
+
+@contextmanager
+def _in_our_words(name: str) -> Iterator[None]:
+    """Turn what the libraries raise about a model into an error that says what to do."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:300]
+        if Path(name).is_dir():
+            here = ", ".join(sorted(path.name for path in Path(name).iterdir())[:12]) or "nothing"
+            hint = f"the folder holds {here}; expected config.json, model.safetensors and a tokenizer"
+        else:
+            hint = "it is no folder here; a name on the Hub needs a network, or an earlier download"
+        raise ModelError(f"{name}: cannot be opened as a model: {reason}\n{hint}") from None
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep the library's bars and reports off the screen: ours say what matters of them."""
+    level = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()
+    bars = transformers.logging.is_progress_bar_enabled()
+    transformers.logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers.logging.set_verbosity(level)
+        if bars:
+            transformers.logging.enable_progress_bar()

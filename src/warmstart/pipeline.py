@@ -1,0 +1,91 @@
+"""Carrying out a recipe: its stages in order, into a run folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from warmstart import tasks
+from warmstart.artifacts import write_json, write_text
+from warmstart.deploy.predictor import Predictor
+from warmstart.environment import environment
+from warmstart.errors import RunError
+from warmstart.progress import Progress, silent
+from warmstart.recipe import Recipe
+from warmstart.run import Run
+from warmstart.stages.evaluate import evaluate
+from warmstart.stages.finetune import finetune, write_history
+from warmstart.stages.prepare import Parts, Rows, read_parts
+from warmstart.training import check_trainer_options
+
+
+def carry_out(recipe: Recipe, folder: str | Path, progress: Progress = silent, rows: Rows | None = None) -> Run:
+    """Carry out a recipe into a folder; where recipe or data is at fault, no folder is left.
+
+    Args:
+        rows: Rows handed over in Python, which take the place of the recipe's files.
+    """
+    folder = Path(folder)
+    claim(folder)
+    check_trainer_options(recipe.trainer)
+    kind = tasks.find(recipe.task.name)
+    schema = kind.schema(tasks.options_of(recipe.task.name, recipe.task.options))
+    work = _work_folder(folder)
+    try:
+        parts = read_parts(recipe, schema, work if rows is not None else cache_folder(), progress, rows)
+        _begin(folder, recipe, parts)
+        done = finetune(recipe, parts, folder / "model", work, progress)
+        write_history(done, folder / "stages" / "01-finetune")
+        write_json(folder / "metrics.json", _measure(folder, parts, progress))
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+    return Run(folder)
+
+
+def claim(folder: Path) -> None:
+    """Refuse a folder that holds a finished run, or anything that is not a run."""
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    if (folder / "metrics.json").is_file():
+        raise RunError(f"{folder} holds a finished run; choose another with --out, or remove it")
+    if not (folder / "recipe.yaml").is_file():
+        raise RunError(f"{folder} holds files that are no run; choose another place with --out")
+
+
+def cache_folder() -> Path:
+    """Where files read once are kept as Arrow: $WARMSTART_CACHE, or the user's cache folder."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("WARMSTART_CACHE") or Path(base) / "warmstart")
+
+
+def _work_folder(folder: Path) -> Path:
+    """An empty folder for files not needed afterwards: inside the run, since /tmp may be memory."""
+    work = folder / ".work"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    return work
+
+
+def _begin(folder: Path, recipe: Recipe, parts: Parts) -> None:
+    """Lay out the folder; what an unfinished run left in it goes."""
+    for name in ("model", "stages"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    write_text(folder / "recipe.yaml", recipe.yaml())
+    write_json(folder / "environment.json", environment())
+    write_json(folder / "data.json", parts.about())
+
+
+def _measure(folder: Path, parts: Parts, progress: Progress) -> dict[str, Any]:
+    """The model as it was saved, on every part but the training rows."""
+    measured = [part for part in ("dev", "test") if part in parts.tables]
+    if not measured:
+        return {}
+    predictor = Predictor.load(folder)
+    return {part: evaluate(predictor, parts.tables[part], folder / _PREDICTIONS[part], progress) for part in measured}
+
+
+_PREDICTIONS = {"test": "predictions.parquet", "dev": "predictions-dev.parquet"}

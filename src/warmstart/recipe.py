@@ -1,0 +1,242 @@
+"""The recipe: which model, on what data, trained how. A typed file, read from YAML; never imports torch.
+
+Each field's meaning is the text under it, and nowhere else: `--help`, the JSON Schema and the reference page
+are made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field, field_validator
+
+from warmstart.errors import RecipeError
+from warmstart.options import Options
+from warmstart.yamls import read_yaml
+
+Fraction = Annotated[float, Field(ge=0, lt=1)]
+Format = Literal["csv", "tsv", "jsonl", "parquet"]
+
+
+class File(Options):
+    """One file read otherwise than the rest of the data."""
+
+    file: str | list[str]
+    """A path, a list of paths, or `hub:NAME[@REVISION][:CONFIG]:SPLIT`."""
+    columns: dict[str, str] = {}
+    """As `data.columns`; what is not said here is taken from there."""
+    format: Format | None = None
+    """As `data.format`."""
+    header: bool | None = None
+    """As `data.header`."""
+    quotes: Literal["double", "none"] | None = None
+    """As `data.quotes`."""
+    encoding: str | None = None
+    """As `data.encoding`."""
+    extra_columns: Literal["refuse", "ignore"] | None = None
+    """As `data.extra_columns`."""
+    label_separator: str | None = None
+    """As `data.label_separator`."""
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _numbers_name_columns(cls, value: Any) -> Any:
+        return _column_names(value)
+
+
+class Split(Options):
+    """What is held out of the training file where no file is given for it."""
+
+    test: Fraction = 0.1
+    """Share of the training rows held out to test on, if there is no `data.test`; 0 for none."""
+    dev: Fraction = 0.0
+    """Share of the training rows held out for choices made during training, if there is no `data.dev`."""
+
+
+class Data(Options):
+    """Where the rows are and how they are read."""
+
+    train: str | list[str] | File
+    """What to learn from: a path, a list of paths, `hub:NAME[@REVISION][:CONFIG]:SPLIT`, or a mapping with `file`."""
+    dev: str | list[str] | File | None = None
+    """Rows for choices made during training. None: `data.split.dev` of the training rows."""
+    test: str | list[str] | File | None = None
+    """Rows to measure the finished model on. None: `data.split.test` of the training rows, held out."""
+    columns: dict[str, str] = {}
+    """The file's column for each of the task's, as `{text: review, label: stars}`; without a header, its number."""
+    format: Format | None = None
+    """csv, tsv, jsonl or parquet. None: by the file's suffix."""
+    header: bool = True
+    """Whether the first line of a csv or tsv names the columns. Without, columns are numbered from 1."""
+    quotes: Literal["double", "none"] | None = None
+    """Whether `"` encloses cells (double) or is text like any other (none). None: double in csv, none in tsv."""
+    encoding: str = "utf-8"
+    """The encoding of the text files; never guessed."""
+    extra_columns: Literal["refuse", "ignore"] = "refuse"
+    """What to do with a row that has more cells than the first one."""
+    label_separator: str | None = None
+    """What stands between several labels in one cell, as `|`."""
+    drop: list[Literal["unlabelled", "shared"]] = []
+    """Rows left out of training, counted and recorded: `unlabelled` ones, and ones `shared` with dev or test."""
+    split: Split = Split()
+    """What is held out of the training file where no file is given for it."""
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _numbers_name_columns(cls, value: Any) -> Any:
+        return _column_names(value)
+
+    def reading(self, part: str) -> dict[str, Any] | None:
+        """How to read train, dev or test: `files` and the reading options, or None where there is no such file."""
+        given = getattr(self, part)
+        if given is None:
+            return None
+        own = given if isinstance(given, File) else File(file=given)
+        options = {
+            name: getattr(self, name) if getattr(own, name) is None else getattr(own, name)
+            for name in ("format", "header", "quotes", "encoding", "extra_columns", "label_separator")
+        }
+        files = (own.file,) if isinstance(own.file, str) else tuple(own.file)
+        return {"files": files, "columns": {**self.columns, **own.columns}, **options}
+
+
+class Window(Options):
+    """Which tokens of a text the encoder sees."""
+
+    keep: Literal["head"] = "head"
+    """The part of a too long text that is kept: its `head`."""
+    tokens: Annotated[int, Field(ge=4)] | None = None
+    """The most tokens the encoder sees, special ones included. None: all it can take, at most 512."""
+
+
+class Learn(Options):
+    """How the model is trained."""
+
+    rate: Annotated[float, Field(gt=0)] = 5e-5
+    """The peak learning rate."""
+    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    """How the rate goes on after the warm-up."""
+    warmup: Fraction = 0.1
+    """Share of the steps over which the rate rises from zero."""
+    epochs: Annotated[float, Field(gt=0)] = 3.0
+    """How often each row is seen."""
+    max_steps: Annotated[int, Field(ge=1)] | None = None
+    """Stop after so many optimizer steps, whatever `epochs` says."""
+    batch: Annotated[int, Field(ge=1)] = 32
+    """Rows an optimizer step learns from, on each process."""
+    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    """Weight decay of AdamW; biases and norms are left out of it."""
+    clip: Annotated[float, Field(ge=0)] = 1.0
+    """The norm that gradients are clipped to; 0 for no clipping."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """Number format of the training arithmetic. auto: bf16 where the hardware has it, else fp32."""
+
+
+class TaskChoice(Options, extra="allow"):
+    """A task and its own options."""
+
+    name: str = "classify"
+    """What is learned: `classify`, `score`."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class Recipe(Options):
+    """Which model, on what data, trained how; only what differs from the defaults need be said."""
+
+    model: str
+    """The pretrained encoder: a folder, or a name on the Hugging Face Hub."""
+    task: TaskChoice = TaskChoice()
+    """What is learned: a name, or a mapping with `name` and the task's own options."""
+    data: Data
+    """Where the rows are and how they are read."""
+    window: Window = Window()
+    """Which tokens of a text the encoder sees."""
+    learn: Learn = Learn()
+    """How the model is trained."""
+    seed: int = 0
+    """Seed of everything random: the split, the head's first weights, the order of rows, dropout."""
+    head: Literal["keep", "new"] = "keep"
+    """Whether to `keep` the head the model comes with (its labels must be the data's), or to draw a `new` one."""
+    trainer: dict[str, Any] = {}
+    """Passed on to `transformers.TrainingArguments`; what the fields above say cannot be said here."""
+
+    @field_validator("task", mode="before")
+    @classmethod
+    def _a_name_is_enough(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    def yaml(self) -> str:
+        """The complete recipe, defaults included, as YAML."""
+        plain = self.model_dump(mode="json")
+        return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+
+
+def load_recipe(path: str | Path, changes: Mapping[str, Any] | None = None) -> Recipe:
+    """Read a recipe from a YAML file; paths in it are taken from the recipe's own folder.
+
+    Args:
+        changes: Dotted keys and values that replace what the file says.
+    """
+    values, lines = read_yaml(Path(path))
+    for key, value in (changes or {}).items():
+        put(values, key, value)
+    return _absolute(Recipe.check(values, str(path), lines), Path(path).parent)
+
+
+def make_recipe(values: Mapping[str, Any], where: str = "options") -> Recipe:
+    """Build a recipe from dotted keys and values; paths in it are taken from the current folder."""
+    nested: dict[str, Any] = {}
+    for key, value in values.items():
+        put(nested, key, value)
+    return _absolute(Recipe.check(nested, where), Path())
+
+
+def put(values: dict[str, Any], key: str, value: Any) -> None:
+    """Set a dotted key in nested mappings: `put(v, "learn.rate", 1e-4)`."""
+    *parents, last = key.split(".")
+    for parent in parents:
+        below = values.get(parent)
+        if isinstance(below, str) and parent == "task":
+            below = {"name": below}
+        elif isinstance(below, str | list) and parent in {"train", "dev", "test"}:
+            below = {"file": below}
+        elif below is None:
+            below = {}
+        elif not isinstance(below, dict):
+            raise RecipeError(f"{key}: {parent} holds {below!r}, which has nothing below it to set")
+        values[parent] = below = dict(below)
+        values = below
+    if isinstance(value, dict) and isinstance(values.get(last), dict):
+        value = {**values[last], **value}
+    values[last] = value
+
+
+def _absolute(recipe: Recipe, folder: Path) -> Recipe:
+    """The same recipe with its paths made absolute, so that it means the same from anywhere."""
+    data = recipe.data
+    parts = {part: _absolute_part(getattr(data, part), folder) for part in ("train", "dev", "test")}
+    model = str((folder / recipe.model).resolve()) if (folder / recipe.model).is_dir() else recipe.model
+    return recipe.model_copy(update={"model": model, "data": data.model_copy(update=parts)})
+
+
+def _absolute_part(part: Any, folder: Path) -> Any:
+    if part is None:
+        return None
+    if isinstance(part, File):
+        return part.model_copy(update={"file": _absolute_part(part.file, folder)})
+    if isinstance(part, list):
+        return [_absolute_part(name, folder) for name in part]
+    return part if part.startswith("hub:") else str((folder / part).resolve())
+
+
+def _column_names(value: Any) -> Any:
+    """YAML reads `label: 1` as a number; a column's number is its name."""
+    if not isinstance(value, dict):
+        return value
+    return {key: str(name) if isinstance(name, int) else name for key, name in value.items()}

@@ -1,0 +1,85 @@
+"""A run: a recipe carried out, as a folder on disk that explains itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warmstart.errors import RunError
+from warmstart.recipe import Recipe, load_recipe
+
+if TYPE_CHECKING:
+    from warmstart.deploy.predictor import Predictor, Text
+
+
+class Run:
+    """A finished run, opened from its folder."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if not (self.folder / "recipe.yaml").is_file():
+            raise RunError(f"{self.folder} is no run: it has no recipe.yaml; give a folder that `warmstart fit` wrote")
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end; its metrics are written last."""
+        return (self.folder / "metrics.json").is_file()
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """The complete recipe, defaults included."""
+        return load_recipe(self.folder / "recipe.yaml")
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """The numbers measured on test (and dev), by part."""
+        found: dict[str, Any] = self._json("metrics.json")
+        return found
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """Files, rows and fingerprints of each part, and the findings."""
+        found: dict[str, Any] = self._json("data.json")
+        return found
+
+    @cached_property
+    def environment(self) -> dict[str, Any]:
+        """Versions and hardware."""
+        found: dict[str, Any] = self._json("environment.json")
+        return found
+
+    @cached_property
+    def training(self) -> dict[str, Any]:
+        """Steps, seconds, losses and what the window cut."""
+        found: dict[str, Any] = self._json("stages/01-finetune/history.json")
+        return found
+
+    @property
+    def model(self) -> Path:
+        """The folder that opens in plain `transformers`."""
+        return self.folder / "model"
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        """The finished model, ready to answer."""
+        from warmstart.deploy.predictor import Predictor
+
+        return Predictor.load(self.folder)
+
+    def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
+        """One answer for each text."""
+        return self.predictor.predict(texts)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r}, {'finished' if self.finished else 'unfinished'})"
+
+    def _json(self, name: str) -> Any:
+        try:
+            return json.loads((self.folder / name).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RunError(
+                f"{self.folder} has no {name}: the run did not finish; start `warmstart fit` again"
+            ) from None

@@ -1,0 +1,58 @@
+"""The evaluate stage: a finished model's answers on labelled rows, and the numbers that sum them up."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warmstart.data.table import Table
+from warmstart.deploy.predictor import Predictor
+from warmstart.progress import Progress, silent
+
+
+def evaluate(
+    predictor: Predictor, rows: Table, predictions: Path | None = None, progress: Progress = silent
+) -> dict[str, Any]:
+    """Answer every row and measure: the metrics of the task, and `rows`.
+
+    Args:
+        predictions: A Parquet file to keep each row's place, true answer and given answer in.
+    """
+    task = predictor.task
+    answer = task.schema(task.options).answers[0]
+    task.check_answers(rows.column(answer), rows.where)
+    gold = list(rows.column(answer))
+    given: list[dict[str, Any]] = []
+    with progress.bar("testing", len(rows)) as bar:
+        for prediction in predictor.stream(_rows(rows)):
+            given.append(prediction)
+            bar.advance()
+    found = task.metrics(gold, given)
+    if predictions is not None:
+        _keep(rows, gold, given, predictions)
+    # JSON has no NaN: an undefined number is null there.
+    clean = {name: None if math.isnan(value) else value for name, value in found.items()}
+    return {**clean, "rows": len(rows)}
+
+
+def _rows(rows: Table) -> Iterator[dict[str, Any]]:
+    for chunk in rows.rows.iter(1000):
+        names = list(chunk)
+        yield from (dict(zip(names, values, strict=True)) for values in zip(*chunk.values(), strict=True))
+
+
+def _keep(rows: Table, gold: list[Any], given: list[dict[str, Any]], path: Path) -> None:
+    columns: dict[str, list[Any]] = {"row": [rows.where(index) for index in range(len(rows))], "answer": gold}
+    for name in given[0]:
+        values = [prediction[name] for prediction in given]
+        # Labels are data, not columns: a mapping is kept as JSON text, whatever characters its labels have.
+        columns[name] = [
+            json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value for value in values
+        ]
+    pq.write_table(pa.table(columns), path)

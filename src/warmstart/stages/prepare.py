@@ -1,0 +1,169 @@
+"""Before a training: rows read and split, the task fitted to them, and texts turned into tokens on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from warmstart import tasks
+from warmstart.data import split, table
+from warmstart.data.findings import Findings
+from warmstart.data.source import Source
+from warmstart.data.table import Table
+from warmstart.progress import Progress
+from warmstart.recipe import Recipe
+from warmstart.schema import Schema
+from warmstart.tasks.base import Task
+from warmstart.windows import Window
+
+CHUNK = 1000
+"""Rows turned into tokens at a time."""
+
+Rows = Mapping[str, Iterable[Mapping[str, Any]]]
+"""Rows handed over in Python instead of files, by part: train, dev, test."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The rows of each part, and what was found in them."""
+
+    tables: dict[str, Table]
+    findings: Findings
+
+    def about(self) -> dict[str, Any]:
+        """What a run keeps of its data in `data.json`."""
+        parts = {
+            name: {
+                "files": [str(file) for file in part.files],
+                "rows": len(part),
+                "fingerprint": part.fingerprint,
+            }
+            for name, part in self.tables.items()
+        }
+        return {"parts": parts, "findings": self.findings.as_json()}
+
+
+def read_parts(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, rows: Rows | None = None) -> Parts:
+    """Read train, dev and test; hold out what has no file of its own; leave out what the recipe says to drop.
+
+    Args:
+        cache: Where rows are kept as Arrow.
+        rows: Rows handed over in Python, which take the place of the recipe's files.
+    """
+    findings = Findings()
+    found: dict[str, Table] = {}
+    for part in ("train", "dev", "test"):
+        reading = recipe.data.reading(part)
+        if rows is not None:
+            if part in rows:
+                found[part] = table.from_rows(rows[part], schema, cache / part, part)
+        elif reading is not None:
+            drop = part == "train" and "unlabelled" in recipe.data.drop
+            found[part] = table.load(
+                Source(**reading), schema, cache, findings, drop_unlabelled=drop, progress=progress
+            )
+    texts = tuple(name for name in schema.texts if name in found["train"].rows.column_names)
+    answer = schema.answers[0]
+    found = _hold_out(found, recipe, texts, answer, findings)
+    return Parts(_without_shared(found, recipe, texts, findings), findings)
+
+
+def _hold_out(
+    found: dict[str, Table], recipe: Recipe, texts: tuple[str, ...], answer: str, findings: Findings
+) -> dict[str, Table]:
+    wanted = {
+        part: getattr(recipe.data.split, part)
+        for part in ("dev", "test")
+        if part not in found and getattr(recipe.data.split, part) > 0
+    }
+    if not wanted:
+        return found
+    train = found["train"]
+    chosen = split.split(train, texts, answer, wanted, recipe.seed)
+    for part in wanted:
+        findings.add(
+            "held-out",
+            "note",
+            f"{len(chosen[part]):,} of the {len(train):,} training rows are held out as {part} "
+            f"(data.split.{part}: {wanted[part]}, seed {recipe.seed}), duplicates kept on one side",
+        )
+    return {**found, **{part: train.select(indices) for part, indices in chosen.items()}}
+
+
+def _without_shared(
+    found: dict[str, Table], recipe: Recipe, texts: tuple[str, ...], findings: Findings
+) -> dict[str, Table]:
+    """Find training rows that are in dev or test as well; leave them out if the recipe says so."""
+    drop = "shared" in recipe.data.drop
+    for part in ("dev", "test"):
+        if part not in found:
+            continue
+        train = found["train"]
+        twins = split.shared(train, found[part], texts)
+        if not len(twins):
+            continue
+        first = train.where(int(twins[0]))
+        done = "left out of training" if drop else "kept; leave them out with `drop: [shared]` or --drop shared"
+        findings.add(
+            "shared",
+            "note" if drop else "warning",
+            f"{len(twins):,} training rows are in {part} as well (first: {first}); {done}",
+            count=len(twins),
+        )
+        if drop:
+            gone = set(twins.tolist())
+            found = {**found, "train": train.select([i for i in range(len(train)) if i not in gone])}
+    return found
+
+
+def fit_task(recipe: Recipe, parts: Parts, saved: Any = None) -> Task[Any]:
+    """The task, fitted to the training answers, after every other part's answers were found to be among them."""
+    kind = tasks.find(recipe.task.name)
+    options = tasks.options_of(recipe.task.name, recipe.task.options)
+    answer = kind.schema(options).answers[0]
+    train = parts.tables["train"]
+    task = kind.learn(options, train.column(answer), "pair" in train.rows.column_names, saved)
+    for name, part in parts.tables.items():
+        if name != "train":
+            task.check_answers(part.column(answer), part.where)
+    return task
+
+
+def encode(
+    rows: Table, task: Task[Any], tokenizer: Any, window: Window, path: Path, progress: Progress
+) -> tuple[Any, dict[str, Any]]:
+    """Tokens of every row, memory-mapped from `path`, and how much of the text the window cut."""
+    counts = {"rows": len(rows), "rows_cut": 0, "tokens": 0, "tokens_cut": 0}
+
+    def batches() -> Iterator[dict[str, list[Any]]]:
+        with progress.bar("reading tokens", len(rows)) as bar:
+            for chunk in rows.rows.iter(CHUNK):
+                features = task.encode(chunk, tokenizer, window)
+                for feature in features:
+                    cut = feature.pop("cut")
+                    counts["rows_cut"] += cut > 0
+                    counts["tokens_cut"] += cut
+                    counts["tokens"] += len(feature["input_ids"]) + cut
+                bar.advance(len(features))
+                yield {name: [feature[name] for feature in features] for name in features[0]}
+
+    stream = batches()
+    first = next(stream)
+    encoded = table.write(_chain(first, stream), _compact(first), path)
+    return encoded, counts
+
+
+def _chain(first: dict[str, list[Any]], rest: Iterator[dict[str, list[Any]]]) -> Iterator[dict[str, list[Any]]]:
+    yield first
+    yield from rest
+
+
+def _compact(batch: dict[str, list[Any]]) -> pa.Schema:
+    """The Arrow schema of a batch, token ids in 32 bits: they are most of what is stored."""
+    small = {pa.int64(): pa.int32(), pa.list_(pa.int64()): pa.list_(pa.int32())}
+    found = pa.RecordBatch.from_pydict(batch).schema
+    return pa.schema([(column.name, small.get(column.type, column.type)) for column in found])

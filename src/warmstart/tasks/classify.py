@@ -1,0 +1,151 @@
+"""classify: one label of several, or any number of them, for a text or a pair of texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Self
+
+import torch
+
+from warmstart import metrics
+from warmstart.errors import RecipeError, nearest
+from warmstart.options import Options
+from warmstart.schema import Column, Schema
+from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.common.labels import LabelMap
+from warmstart.tasks.common.texts import PAIR, TEXT, encode_texts, pad
+from warmstart.windows import Window
+
+
+class ClassifyOptions(Options):
+    """Options of `task: {name: classify, …}`."""
+
+    labels: Literal["one", "many"] = "one"
+    """Whether a row has exactly `one` label or `many` (any number of them, none included)."""
+    weights: Literal["balanced"] | dict[str, float] | None = None
+    """How much each label counts in the loss: `balanced` by its rarity, or a mapping from label to weight."""
+    threshold: float = 0.5
+    """With `labels: many`, the probability from which a label is given."""
+
+
+class Classify(Task[ClassifyOptions]):
+    """Which label, or which labels."""
+
+    name = "classify"
+    options_class = ClassifyOptions
+    auto_class = "AutoModelForSequenceClassification"
+
+    def __init__(self, options: ClassifyOptions, pair: bool, labels: LabelMap, weights: Sequence[float] | None) -> None:
+        super().__init__(options, pair)
+        self.labels = labels
+        self.weights = weights
+        self.many = options.labels == "many"
+        self.headline = "micro_f1" if self.many else "accuracy"
+
+    @classmethod
+    def schema(cls, options: ClassifyOptions) -> Schema:
+        kind: Literal["label", "labels"] = "labels" if options.labels == "many" else "label"
+        return Schema((TEXT, PAIR, Column("label", kind, "what is learned", answer=True)))
+
+    @classmethod
+    def learn(cls, options: ClassifyOptions, answers: Iterable[Any], pair: bool, saved: Any = None) -> Self:
+        counts: Counter[str] = Counter()
+        rows = 0
+        for answer in answers:
+            rows += 1
+            counts.update(answer if options.labels == "many" else [answer])
+        labels = LabelMap.of(counts)
+        if saved is not None:
+            labels = LabelMap.of_config(saved.id2label).same_as(labels)
+        return cls(options, pair, labels, _weights(options, labels, counts, rows))
+
+    @classmethod
+    def of(cls, options: ClassifyOptions, pair: bool, config: Any) -> Self:
+        # Weights matter to training alone, so a reopened task has none.
+        return cls(options, pair, LabelMap.of_config(config.id2label), None)
+
+    def config(self) -> dict[str, Any]:
+        kind = "multi_label_classification" if self.many else "single_label_classification"
+        return {**self.labels.config(), "problem_type": kind}
+
+    def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
+        features = encode_texts(rows, tokenizer, window, self.pair)
+        for feature, answer in zip(features, rows.get("label", ()), strict=False):
+            feature["labels"] = self._target(answer)
+        return features
+
+    def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
+        batch = pad(features, tokenizer)
+        if "labels" in features[0]:
+            targets = [feature["labels"] for feature in features]
+            batch["labels"] = self._ones(targets).float() if self.many else torch.tensor(targets)
+        return batch
+
+    def loss(self) -> Callable[..., Any] | None:
+        if self.weights is None:
+            return None
+        weights = torch.tensor(self.weights)
+
+        def weighted(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any = None) -> torch.Tensor:
+            scores = outputs["logits"].float()
+            weight = weights.to(scores.device)
+            if self.many:
+                return torch.nn.functional.binary_cross_entropy_with_logits(scores, labels, pos_weight=weight)
+            return torch.nn.functional.cross_entropy(scores, labels, weight=weight)
+
+        return weighted
+
+    def decode(self, logits: Any) -> list[dict[str, Any]]:
+        scores = torch.as_tensor(logits).double()
+        chances = (scores.sigmoid() if self.many else scores.softmax(dim=-1)).tolist()
+        return [self._answer(row) for row in chances]
+
+    def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        gold = [self._target(answer) for answer in answers]
+        if self.many:
+            given = [self._target(prediction["labels"]) for prediction in predictions]
+            return metrics.many_labels(self._ones(gold).tolist(), self._ones(given).tolist())
+        return metrics.one_label(gold, [self._target(given["label"]) for given in predictions])
+
+    def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
+        for index, answer in enumerate(answers):
+            self.labels.check(answer if self.many else [answer], lambda index=index: where(index))  # type: ignore[misc]
+
+    def _target(self, answer: Any) -> Any:
+        """The id of a label, or the ids of several."""
+        return [self.labels.ids[name] for name in answer] if self.many else self.labels.ids[answer]
+
+    def _ones(self, targets: Sequence[Sequence[int]]) -> torch.Tensor:
+        """Ids of several labels a row as a matrix of 0 and 1."""
+        matrix = torch.zeros(len(targets), len(self.labels), dtype=torch.long)
+        for row, ids in enumerate(targets):
+            matrix[row, list(ids)] = 1
+        return matrix
+
+    def _answer(self, chances: list[float]) -> dict[str, Any]:
+        by_label = dict(zip(self.labels.names, chances, strict=True))
+        if self.many:
+            return {
+                "labels": [name for name, chance in by_label.items() if chance >= self.options.threshold],
+                "probabilities": by_label,
+            }
+        best = max(by_label, key=by_label.__getitem__)
+        return {"label": best, "probability": by_label[best], "probabilities": by_label}
+
+
+def _weights(options: ClassifyOptions, labels: LabelMap, counts: Mapping[str, int], rows: int) -> list[float] | None:
+    """The weight of each label in the loss, in the map's order."""
+    if options.weights is None:
+        return None
+    if options.weights == "balanced":
+        if options.labels == "many":
+            return [(rows - counts[name]) / counts[name] for name in labels.names]
+        return [rows / (len(labels) * counts[name]) for name in labels.names]
+    for name in options.weights:
+        if name not in labels.ids:
+            raise RecipeError(f"task.weights: {name!r} is not a label of the data; {nearest(name, labels.names)}")
+    return [options.weights.get(name, 1.0) for name in labels.names]
+
+
+TASK = Classify

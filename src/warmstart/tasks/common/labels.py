@@ -1,0 +1,69 @@
+"""The label map: names of the labels in a fixed order, the same whatever the order of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from warmstart.errors import DataError, ModelError, nearest
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """Label names; a label's id is its place."""
+
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, labels: Iterable[str]) -> LabelMap:
+        """Every label once: whole numbers by size, anything else by code point."""
+        found = set(labels)
+        try:
+            order = sorted(found, key=lambda name: (int(name), name))
+        except ValueError:
+            order = sorted(found)
+        if len(order) < 2:
+            raise DataError(
+                f"the training rows hold {len(order)} label{'' if len(order) == 1 else 's'} "
+                f"({', '.join(map(repr, order)) or 'none'}); expected two or more; is --label the right column?"
+            )
+        return cls(tuple(order))
+
+    @classmethod
+    def of_config(cls, id2label: Mapping[int, str]) -> LabelMap:
+        """The labels as a model's config stores them."""
+        return cls(tuple(id2label[number] for number in range(len(id2label))))
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def config(self) -> dict[str, object]:
+        """What the model's config must say: the one place where the map is stored."""
+        return {"num_labels": len(self), "id2label": dict(enumerate(self.names)), "label2id": dict(self.ids)}
+
+    def same_as(self, data: LabelMap) -> LabelMap:
+        """Give back this map, a kept head's, if the data has the very same labels."""
+        if set(self.names) != set(data.names):
+            only = {
+                "the model": set(self.names) - set(data.names),
+                "the data": set(data.names) - set(self.names),
+            }
+            found = "; ".join(f"only {who} has {sorted(names)[:5]}" for who, names in only.items() if names)
+            raise ModelError(
+                f"the model has a head for other labels than the data: {found}. Say `head: new` to start one"
+            )
+        return self
+
+    def check(self, labels: Iterable[str], where: Callable[[], str]) -> None:
+        """Refuse a label that is not in the map."""
+        for label in labels:
+            if label not in self.ids:
+                raise DataError(
+                    f"{where()}: label {label!r} was not seen in training; {nearest(label, self.names)} "
+                    "The model cannot be measured on a label it has no output for."
+                )

@@ -1,0 +1,65 @@
+"""score: a number for a text or a pair of texts (regression)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import torch
+
+from warmstart import metrics
+from warmstart.options import Options
+from warmstart.schema import Column, Schema
+from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.common.texts import PAIR, TEXT, encode_texts, pad
+from warmstart.windows import Window
+
+
+class ScoreOptions(Options):
+    """Options of `task: {name: score, …}`: none yet."""
+
+
+class Score(Task[ScoreOptions]):
+    """What number; learned as it stands, by squared error."""
+
+    name = "score"
+    options_class = ScoreOptions
+    auto_class = "AutoModelForSequenceClassification"
+    headline = "pearson"
+
+    @classmethod
+    def schema(cls, options: ScoreOptions) -> Schema:
+        return Schema((TEXT, PAIR, Column("label", "number", "what is learned", answer=True)))
+
+    @classmethod
+    def learn(cls, options: ScoreOptions, answers: Iterable[Any], pair: bool, saved: Any = None) -> Self:
+        return cls(options, pair)
+
+    @classmethod
+    def of(cls, options: ScoreOptions, pair: bool, config: Any) -> Self:
+        return cls(options, pair)
+
+    def config(self) -> dict[str, Any]:
+        names = {"id2label": {0: "score"}, "label2id": {"score": 0}}
+        return {"num_labels": 1, **names, "problem_type": "regression"}
+
+    def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
+        features = encode_texts(rows, tokenizer, window, self.pair)
+        for feature, answer in zip(features, rows.get("label", ()), strict=False):
+            feature["labels"] = float(answer)
+        return features
+
+    def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
+        batch = pad(features, tokenizer)
+        if "labels" in features[0]:
+            batch["labels"] = torch.tensor([feature["labels"] for feature in features], dtype=torch.float)
+        return batch
+
+    def decode(self, logits: Any) -> list[dict[str, Any]]:
+        return [{"score": score} for score in torch.as_tensor(logits).double().reshape(-1).tolist()]
+
+    def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        return metrics.numbers(list(answers), [given["score"] for given in predictions])
+
+
+TASK = Score

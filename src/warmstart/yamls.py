@@ -1,0 +1,53 @@
+"""Reading YAML safely, knowing the line of every key and refusing a key said twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from warmstart.errors import RecipeError
+
+
+def read_yaml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    """The mapping in a YAML file, and the line of each dotted key."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise RecipeError(f"{path}: no such file; give the path of a recipe (.yaml) or of a data file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"{path}: cannot be read as UTF-8 text: {error}") from None
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        raise RecipeError(f"{path}{line}: not YAML: {getattr(error, 'problem', None) or error}") from None
+    if not isinstance(values, dict):
+        raise RecipeError(f"{path}: found {type(values).__name__}, expected `key: value` lines such as `model: …`")
+    lines: dict[str, int] = {}
+    _walk(node, "", lines, path)
+    return values, lines
+
+
+def parse_value(text: str) -> Any:
+    """A value typed on the command line, read as YAML: `0.95`, `true`, `[a, b]`, `{text: 2}`."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
+def _walk(node: Any, prefix: str, lines: dict[str, int], path: Path) -> None:
+    """Note the line of every key below a mapping node."""
+    if not isinstance(node, yaml.MappingNode):
+        return
+    for key, value in node.value:
+        name = f"{prefix}{key.value}"
+        line = key.start_mark.line + 1
+        if name in lines:
+            raise RecipeError(f"{path}:{line}: {name} is said twice, first on line {lines[name]}; keep one")
+        lines[name] = line
+        _walk(value, f"{name}.", lines, path)

@@ -1,0 +1,131 @@
+"""The verbs as a user types them: what they print, what they write, and how they fail."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from warmstart.cli.main import app, main
+
+QUICK = ["--max-steps", "2", "--batch", "8", "--precision", "fp32"]
+
+
+def call(*words, ok=True):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if ok and result.exception:
+        raise result.exception
+    return result
+
+
+def test_fit_ends_with_a_table_and_the_next_command(encoder, files, tmp_path):
+    out = call(
+        "fit", files["train"], "--model", encoder, "--test", files["test"], "--out", tmp_path / "run", *QUICK
+    ).output
+    assert "test accuracy" in out
+    assert "0 of 64 rows cut" in out
+    assert f"Next: warmstart predict {tmp_path}" in out.replace("\n", "")
+
+
+def test_fit_from_a_recipe_with_a_field_set(encoder, files, tmp_path):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(f"model: {encoder}\ndata: {{train: {files['train']}}}\n")
+    words = ["--set", "learn.rate=1e-3", "--set", "data.split={test: 0.25}", "--json"]
+    out = call("fit", recipe, "--out", tmp_path / "run", *QUICK, *words).stdout
+    told = json.loads(out.splitlines()[-1])
+    assert told["metrics"]["test"]["rows"] == 16
+    assert told["training"]["steps"] == 2
+    assert "rate: 0.001" in call("show", tmp_path / "run", "--recipe").output
+
+
+def test_fit_without_a_header(encoder, tmp_path):
+    path = tmp_path / "plain.tsv"
+    path.write_text("".join(f'{n % 2}\tsome "text {n}\n' for n in range(30)))
+    words = ["--no-header", "--text", "2", "--label", "1", "--out", tmp_path / "run", "--json"]
+    told = json.loads(call("fit", path, "--model", encoder, *words, *QUICK).stdout.splitlines()[-1])
+    assert told["data"]["parts"]["train"]["rows"] == 27
+
+
+def test_predict_texts_as_a_table_and_as_json(run):
+    table = call("predict", run.folder, "a good film", "a [bold] film").output
+    assert "a [bold] film" in table
+    assert "probability" in table
+    answers = [
+        json.loads(line) for line in call("predict", run.folder, "a good film", "bad", "--json").stdout.splitlines()
+    ]
+    assert [answer["label"] for answer in answers] == [given["label"] for given in run.predict(["a good film", "bad"])]
+
+
+def test_predict_lines_of_standard_input(run):
+    result = CliRunner().invoke(app, ["predict", str(run.folder), "-", "--json"], input="good\nbad\n")
+    assert len(result.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_predict_a_file_answers_every_row_in_order(run, files, tmp_path, suffix):
+    out = tmp_path / f"answers.{suffix}"
+    call("predict", run.folder, "--file", files["test"], "--out", out)
+    rows = {
+        "csv": lambda: list(csv.DictReader(out.open(encoding="utf-8"))),
+        "jsonl": lambda: [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()],
+        "parquet": lambda: pq.read_table(out).to_pylist(),
+    }[suffix]()
+    with Path(files["test"]).open(encoding="utf-8") as file:
+        texts = [row["text"] for row in csv.DictReader(file)]
+    assert [row["text"] for row in rows] == texts
+    assert [row["label"] for row in rows] == [answer["label"] for answer in run.predict(texts)]
+
+
+def test_evaluate_gives_the_runs_numbers_on_its_own_rows_and_on_the_file(run, files):
+    own = json.loads(call("evaluate", run.folder, "--json").stdout)
+    file = json.loads(call("evaluate", run.folder, files["test"], "--json").stdout)
+    assert own["metrics"] == file["metrics"] == run.metrics["test"]
+
+
+def test_show_a_run_and_the_layers_of_its_model(run, encoder):
+    assert "test accuracy" in call("show", run.folder).output
+    assert json.loads(call("show", run.folder, "--json").stdout)["metrics"] == run.metrics
+    assert "BertLayer" in call("show", run.folder, "--layers").output
+    layers = json.loads(call("show", encoder, "--json").stdout)
+    assert [layer["layer"] for layer in layers] == ["embeddings", "block 0", "block 1", "block 2", "head"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["fit", "nothing.csv", "--model", "m"], 4, "nothing.csv"),
+        (["fit", "nothing.yaml"], 3, "nothing.yaml: no such file"),
+        (["fit", "TRAIN"], 3, "model is missing"),
+        (["fit", "TRAIN", "--model", "MODEL", "--set", "learn.rat=1"], 3, "did you mean 'rate'"),
+        (["fit", "TRAIN", "--model", "MODEL", "--text", "body"], 4, "no column 'body'"),
+        (["fit", "TRAIN", "--model", "MODEL", "--set", "trainer.bf16=true"], 3, "say it with learn.precision"),
+        (["fit", "TRAIN", "--model", "no/model"], 5, "no/model: cannot be opened"),
+        (["predict", "nowhere", "text"], 5, "nowhere: no such folder"),
+        (["predict", "nowhere"], 3, "give texts, or --file"),
+        (["evaluate", "nowhere"], 5, "nowhere: no such folder"),
+        (["fit"], 2, "Missing argument"),
+    ],
+)
+def test_a_failure_is_a_sentence_and_an_exit_code_never_a_traceback(words, code, said, encoder, files, tmp_path):
+    words = [files["train"] if w == "TRAIN" else encoder if w == "MODEL" else w for w in words]
+    program = f"import sys; sys.argv = {['warmstart', *words]!r}; from warmstart.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_fault_of_ours_is_called_one(monkeypatch, capsys):
+    def broken():
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("warmstart.cli.main.app", broken)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 70
+    assert "a fault of warmstart's" in capsys.readouterr().err

@@ -1,0 +1,83 @@
+"""Fixtures for all tests: tiny encoders, small data, and no file outside the test's own folders."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+
+import pytest
+
+from tiny import save_tiny
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """Rows read by the tests are cached in the tests' folder, not in the user's."""
+    os.environ["WARMSTART_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(autouse=True)
+def real_data_or_skip(request):
+    """Tests marked `real` need the real data beside the checkout."""
+    if request.node.get_closest_marker("real") and not SHARED.is_dir():
+        pytest.skip("no ../shared with real data beside the checkout")
+
+
+@pytest.fixture(scope="session")
+def shared():
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory) -> str:
+    """A tiny BERT without a head, as a pretrained encoder's folder."""
+    return str(save_tiny(tmp_path_factory.mktemp("encoder") / "tiny-bert"))
+
+
+GOOD = ["good", "great", "loved"]
+BAD = ["bad", "terrible", "boring"]
+
+
+def reviews(count: int, start: int = 0) -> list[tuple[str, str]]:
+    """Distinct texts whose label a tiny model can learn: a good or a bad word, among words that say nothing."""
+    rows = []
+    for number in range(start, start + count):
+        words, label = ((GOOD, "pos"), (BAD, "neg"))[number % 2]
+        rows.append((f"the film {number} was {words[number // 2 % 3]} and very {words[number // 6 % 3]}", label))
+    return rows
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory) -> dict[str, str]:
+    """Small data files: `train` and `test` (text, label), `pairs` (text, other, label), `scores`, `many`."""
+    folder = tmp_path_factory.mktemp("data")
+    train, test = reviews(64), reviews(24, start=1000)
+    tables = {
+        "train": [("text", "label"), *train],
+        "test": [("text", "label"), *test],
+        "pairs": [("text", "other", "label"), *((a, f"it was {b}", b) for a, b in train)],
+        "scores": [("text", "label"), *((a, str(4.5 if b == "pos" else 1.25)) for a, b in train)],
+        "many": [("text", "label"), *((a, f"{b}|film" if n % 3 else b) for n, (a, b) in enumerate(train))],
+    }
+    for name, rows in tables.items():
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(rows)
+    return {name: str(folder / f"{name}.csv") for name in tables}
+
+
+FAST = {"learn": {"rate": 3e-3, "epochs": 12, "batch": 16, "precision": "fp32"}}
+
+
+@pytest.fixture(scope="session")
+def run(encoder, files, tmp_path_factory):
+    """A finished tiny run of `classify`, with test rows of its own."""
+    import warmstart
+
+    out = tmp_path_factory.mktemp("runs") / "reviews"
+    return warmstart.fit(model=encoder, train=files["train"], test=files["test"], out=out, **FAST)

@@ -1,0 +1,49 @@
+"""`fit` trains every architecture that has a stock head, and what it writes opens in plain transformers."""
+
+import pytest
+import torch
+import transformers
+
+import warmstart
+from tiny import ARCHITECTURES, NoStockHead, save_tiny, tiny_model
+from warmstart.encoders.load import load_config, load_encoder, load_tokenizer, most_tokens
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_fit_and_open_elsewhere(name, files, tmp_path):
+    try:
+        tiny_model(name, "sequence")
+    except NoStockHead as reason:
+        pytest.skip(str(reason))
+    encoder = str(save_tiny(tmp_path / "encoder", name))
+    run = warmstart.fit(
+        model=encoder,
+        train=files["pairs"],
+        pair="other",
+        out=tmp_path / "run",
+        learn={"max_steps": 2, "batch": 8},
+    )
+    pair = ("the good film", "it was pos")
+    [answer] = run.predict([pair])
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(run.model).eval()
+    inputs = transformers.AutoTokenizer.from_pretrained(run.model)(*pair, return_tensors="pt")
+    with torch.no_grad():
+        chances = model(**inputs).logits[0].softmax(-1)
+    assert answer["probabilities"]["pos"] == pytest.approx(float(chances[model.config.label2id["pos"]]), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_widest_window_is_one_the_encoder_takes(name, tmp_path):
+    encoder = str(save_tiny(tmp_path, name))
+    tokenizer, config = load_tokenizer(encoder), load_config(encoder)
+    tokens = most_tokens(config, tokenizer)
+    assert tokens <= 512
+    try:
+        tiny_model(name, "sequence")
+    except NoStockHead as reason:
+        pytest.skip(str(reason))
+    kept = {"num_labels": 2}
+    model = load_encoder(encoder, "AutoModelForSequenceClassification", kept, tokenizer).model.eval()
+    ids = torch.full((1, tokens), 9)
+    with torch.no_grad():
+        assert model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.isfinite().all()

@@ -1,0 +1,48 @@
+"""A published folder is there whole or not at all, and a changed file in it is noticed."""
+
+import pytest
+
+from warmstart.artifacts import publish, verify, write_json
+from warmstart.errors import RunError
+
+
+def make(folder):
+    with publish(folder, {"about": "a test"}) as staging:
+        (staging / "deep").mkdir()
+        (staging / "deep" / "a.bin").write_bytes(b"12345")
+        write_json(staging / "b.json", {"x": 1})
+
+
+def test_what_was_published_is_verified_and_says_what_it_is(tmp_path):
+    make(tmp_path / "out")
+    assert verify(tmp_path / "out")["about"] == "a test"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_failure_leaves_nothing(tmp_path):
+    def stop_half_way():
+        with publish(tmp_path / "out") as staging:
+            (staging / "half").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop_half_way()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten(tmp_path):
+    make(tmp_path / "out")
+    with pytest.raises(RunError, match="is there already"), publish(tmp_path / "out"):
+        pass
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "delete", "no manifest"])
+def test_damage_is_named(tmp_path, damage):
+    make(tmp_path / "out")
+    path = tmp_path / "out" / ("manifest.json" if damage == "no manifest" else "deep/a.bin")
+    if damage in {"delete", "no manifest"}:
+        path.unlink()
+    else:
+        path.write_bytes(b"12355" if damage == "flip" else b"123")
+    with pytest.raises(RunError, match=path.name):
+        verify(tmp_path / "out")

@@ -1,0 +1,48 @@
+"""Importing warmstart and asking for help load nothing heavy, and help answers at once."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+HEAVY = ("torch", "transformers", "datasets", "pandas", "sklearn", "scipy", "pyarrow", "numpy")
+
+
+def loaded_by(code: str) -> set[str]:
+    listed = f"{code}\nimport sys; print(*sorted(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True).stdout
+    return {name for name in HEAVY if name in out.split("\n")[-2].split()}
+
+
+HELP = "from typer.testing import CliRunner; from warmstart.cli.main import app; r = CliRunner().invoke(app, {}); "
+VERBS = [[], ["fit"], ["predict"], ["evaluate"], ["show"]]
+
+
+@pytest.mark.parametrize("code", ["import warmstart", "import warmstart.recipe", "import warmstart.cli.main"])
+def test_importing_loads_nothing_heavy(code):
+    assert loaded_by(code) == set()
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: " ".join(verb) or "warmstart")
+def test_help_loads_nothing_heavy(verb):
+    code = HELP.format([*verb, "--help"]) + "assert r.exit_code == 0 and 'Usage' in r.output"
+    assert loaded_by(code) == set()
+
+
+def test_help_answers_in_half_a_second():
+    took = []
+    for _ in range(5):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "warmstart.cli.main", "--help"], check=True, capture_output=True)
+        took.append(time.perf_counter() - started)
+    # The best of five: the machine may be busy with other tests.
+    assert min(took) < 0.5, took
+
+
+def test_public_names_are_found_when_used():
+    import warmstart
+
+    assert all(getattr(warmstart, name) is not None for name in warmstart.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = warmstart.nothing

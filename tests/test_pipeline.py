@@ -1,0 +1,117 @@
+"""A recipe carried out: what is held out, dropped and refused is said, and a folder is never half a run."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+import warmstart
+from conftest import FAST, reviews
+from warmstart.errors import DataError, RecipeError, RunError
+
+QUICK = {"learn": {"max_steps": 1, "batch": 4}}
+
+
+def table(path, rows, header="text,label"):
+    path.write_text(header + "\n" + "".join(f"{','.join(row)}\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def kinds(run):
+    return {one["kind"]: one for one in run.data["findings"]}
+
+
+def test_a_label_that_training_never_saw_is_refused_with_its_line(encoder, files, tmp_path):
+    test = table(tmp_path / "test.csv", [*reviews(2), ("the end", "posi")])
+    with pytest.raises(DataError, match=rf"{test}:4: label 'posi' was not seen in training; did you mean 'pos'"):
+        warmstart.fit(model=encoder, train=files["train"], test=test, out=tmp_path / "run", **QUICK)
+
+
+def test_a_fault_in_the_data_leaves_no_folder(encoder, tmp_path):
+    train = table(tmp_path / "train.csv", [("a", "x"), ("b", "y", "z")])
+    with pytest.raises(DataError, match=f"{train}:3"):
+        warmstart.fit(model=encoder, train=train, out=tmp_path / "run", **QUICK)
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_label_only_is_refused(encoder, tmp_path):
+    train = table(tmp_path / "train.csv", [(text, "same") for text, _ in reviews(20)])
+    with pytest.raises(DataError, match=r"hold 1 label \('same'\); expected two or more"):
+        warmstart.fit(model=encoder, train=train, out=tmp_path / "run", **QUICK)
+
+
+def test_rows_shared_with_test_are_warned_of_or_left_out_as_asked(encoder, files, tmp_path):
+    test = table(tmp_path / "test.csv", [*reviews(3), *reviews(3, start=500)])
+    kept = warmstart.fit(model=encoder, train=files["train"], test=test, out=tmp_path / "kept", **QUICK)
+    assert kinds(kept)["shared"]["severity"] == "warning"
+    assert kinds(kept)["shared"]["count"] == 3
+    assert kept.data["parts"]["train"]["rows"] == 64
+    dropped = warmstart.fit(
+        model=encoder, train=files["train"], test=test, out=tmp_path / "dropped", **QUICK, **{"data.drop": ["shared"]}
+    )
+    assert dropped.data["parts"]["train"]["rows"] == 61
+    assert "left out of training" in kinds(dropped)["shared"]["message"]
+
+
+def test_rows_without_a_label_are_refused_or_dropped_and_counted(encoder, tmp_path):
+    train = table(tmp_path / "train.csv", [*reviews(20), ("no label here", "")])
+    with pytest.raises(DataError, match=f"{train}:22"):
+        warmstart.fit(model=encoder, train=train, out=tmp_path / "run", **QUICK)
+    run = warmstart.fit(
+        model=encoder, train=train, out=tmp_path / "run", **QUICK, **{"data.drop": ["unlabelled"], "data.split.test": 0}
+    )
+    assert run.data["parts"]["train"]["rows"] == 20
+    assert "unlabelled" in kinds(run)
+
+
+def test_a_dev_part_is_measured_too_and_no_test_part_means_no_numbers(encoder, files, tmp_path):
+    run = warmstart.fit(
+        model=encoder, train=files["train"], out=tmp_path / "run", **QUICK, **{"data.split": {"dev": 0.25, "test": 0}}
+    )
+    assert set(run.metrics) == {"dev"}
+    assert run.metrics["dev"]["rows"] == 16
+
+
+def test_each_prediction_is_kept_with_its_row(run):
+    kept = pq.read_table(run.folder / "predictions.parquet").to_pylist()
+    assert len(kept) == 24
+    assert kept[0]["row"].endswith("test.csv:2")
+    right = sum(row["answer"] == row["label"] for row in kept)
+    assert right / len(kept) == run.metrics["test"]["accuracy"]
+    assert set(json.loads(kept[0]["probabilities"])) == {"pos", "neg"}
+
+
+def test_a_finished_run_is_not_overwritten_and_an_unfinished_one_starts_over(run, encoder, files, tmp_path):
+    with pytest.raises(RunError, match="holds a finished run"):
+        warmstart.fit(model=encoder, train=files["train"], out=run.folder, **QUICK)
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(RunError, match="files that are no run"):
+        warmstart.fit(model=encoder, train=files["train"], out=tmp_path, **QUICK)
+    half = tmp_path / "half"
+    half.mkdir()
+    (half / "recipe.yaml").write_text("model: x\n")
+    (half / "model").mkdir()
+    assert warmstart.fit(model=encoder, train=files["train"], out=half, **QUICK).finished
+
+
+def test_the_runs_own_recipe_gives_the_same_run(run, tmp_path):
+    again = warmstart.fit(run.folder / "recipe.yaml", out=tmp_path / "again")
+    assert again.metrics == run.metrics
+    same = "model/model.safetensors"
+    assert (again.folder / same).read_bytes() == (run.folder / same).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"task": "clasify"}, "did you mean 'classify'"),
+        ({"task.label": "many"}, "did you mean 'labels'"),
+        ({"window": {"tokens": 9999}}, "takes at most 512"),
+        ({"trainer": {"per_device_train_batch_size": 2}}, "say it with learn.batch"),
+        ({"text": "txt"}, "txt"),
+    ],
+)
+def test_a_wrong_setting_is_refused_before_anything_is_trained(encoder, files, tmp_path, wrong, said):
+    with pytest.raises((RecipeError, DataError), match=said):
+        warmstart.fit(model=encoder, train=files["train"], out=tmp_path / "run", **FAST, **wrong)
+    assert not (tmp_path / "run" / "model").exists()
