@@ -20,7 +20,6 @@ import transformers
 from common import arguments, finish, write_page
 from warmstart.data.table import write
 from warmstart.encoders.precision import resolve
-from warmstart.stages.prepare import _compact
 from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.training import Settings, train
 
@@ -96,7 +95,7 @@ def main() -> None:
     settings = Settings(max_steps=args.n, batch=BATCH)
     ours, loops = [], []
     with tempfile.TemporaryDirectory() as folder:
-        rows = write(iter([columns]), _compact(columns), Path(folder) / "rows.arrow")
+        rows = write([columns], Path(folder) / "rows.arrow")
         for number in range(ROUNDS + 1):
             recorder = Recorder(rows)
             took = train(build_model(), task, Padder(), recorder, settings, Path(folder) / "trainer").seconds

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from small import FAST, reviews
 from tiny import save_tiny
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -40,19 +41,6 @@ def encoder(tmp_path_factory) -> str:
     return str(save_tiny(tmp_path_factory.mktemp("encoder") / "tiny-bert"))
 
 
-GOOD = ["good", "great", "loved"]
-BAD = ["bad", "terrible", "boring"]
-
-
-def reviews(count: int, start: int = 0) -> list[tuple[str, str]]:
-    """Distinct texts whose label a tiny model can learn: a good or a bad word, among words that say nothing."""
-    rows = []
-    for number in range(start, start + count):
-        words, label = ((GOOD, "pos"), (BAD, "neg"))[number % 2]
-        rows.append((f"the film {number} was {words[number // 2 % 3]} and very {words[number // 6 % 3]}", label))
-    return rows
-
-
 @pytest.fixture(scope="session")
 def files(tmp_path_factory) -> dict[str, str]:
     """Small data files: `train` and `test` (text, label), `pairs` (text, other, label), `scores`, `many`."""
@@ -69,9 +57,6 @@ def files(tmp_path_factory) -> dict[str, str]:
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(rows)
     return {name: str(folder / f"{name}.csv") for name in tables}
-
-
-FAST = {"learn": {"rate": 3e-3, "epochs": 12, "batch": 16, "precision": "fp32"}}
 
 
 @pytest.fixture(scope="session")

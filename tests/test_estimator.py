@@ -7,7 +7,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from conftest import reviews
+from small import reviews
 from warmstart import TextClassifier, TextScorer
 from warmstart.errors import DataError
 

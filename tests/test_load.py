@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import warmstart
-from conftest import FAST
+from small import FAST
 from warmstart.encoders.load import load_encoder, load_tokenizer
 from warmstart.errors import ModelError, RunError
 

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import warmstart
-from conftest import FAST, reviews
+from small import FAST, reviews
 from warmstart.errors import DataError, RecipeError, RunError
 
 QUICK = {"learn": {"max_steps": 1, "batch": 4}}

@@ -9,7 +9,6 @@ from tiny import tiny_model, tiny_tokenizer
 from warmstart.data.table import write
 from warmstart.encoders.layers import LayerMap
 from warmstart.errors import RecipeError
-from warmstart.stages.prepare import _compact
 from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.training import Settings, arguments, check_trainer_options, train
 
@@ -21,7 +20,7 @@ TEXTS = {"text": ["the good film", "bad", "a very boring story", "loved it"] * 4
 def rows(tmp_path):
     features = TASK.encode(TEXTS, tiny_tokenizer(), _window())
     columns = {name: [feature[name] for feature in features] for name in ("input_ids", "token_type_ids", "labels")}
-    return write(iter([columns]), _compact(columns), tmp_path / "rows.arrow")
+    return write([columns], tmp_path / "rows.arrow")
 
 
 def _window():

@@ -24,7 +24,7 @@ def publish(folder: Path, about: Mapping[str, Any] | None = None) -> Iterator[Pa
     An exception inside leaves nothing behind, and a kill leaves only a staging folder that nobody reads.
 
     Args:
-        about: Facts kept in the manifest beside the files' checksums.
+        about: Facts kept in the manifest beside the files' checksums; may be filled until the folder is published.
     """
     if folder.exists():
         raise RunError(f"{folder} is there already; remove it or choose another place")

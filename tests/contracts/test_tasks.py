@@ -9,7 +9,7 @@ import torch
 import transformers
 
 import warmstart
-from conftest import FAST
+from small import FAST
 from warmstart import tasks
 
 

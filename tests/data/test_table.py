@@ -197,29 +197,16 @@ class TestFromRows:
 
 class TestWrite:
     def test_token_lists(self, tmp_path):
-        schema = pa.schema([("ids", pa.list_(pa.int32())), ("label", pa.int64())])
-        batches = [{"ids": [[1, 2], []], "label": [0, 1]}, {"ids": [np.arange(3, dtype=np.int32)], "label": [2]}]
-        data = write(iter(batches), schema, tmp_path / "deep" / "tokens.arrow")
+        batches = [{"ids": [[1, 2], []], "label": [0, 1]}, {"ids": [np.arange(3)], "label": [2]}]
+        data = write(iter(batches), tmp_path / "deep" / "tokens.arrow")
         assert data[:] == {"ids": [[1, 2], [], [0, 1, 2]], "label": [0, 1, 2]}
         assert data.cache_files
+        assert data.data.schema.field("ids").type == pa.list_(pa.int32())  # half the bytes of Python's own
 
     def test_no_batches_is_an_empty_data_set(self, tmp_path):
-        data = write([], pa.schema([("a", pa.string())]), tmp_path / "a.arrow")
+        data = write([], tmp_path / "a.arrow", pa.schema([("a", pa.string())]))
         assert len(data) == 0
         assert data.column_names == ["a"]
-
-    def test_a_failure_leaves_the_old_file(self, tmp_path):
-        schema = pa.schema([("a", pa.int64())])
-        write([{"a": [1]}], schema, tmp_path / "a.arrow")
-
-        def broken():
-            yield {"a": [2]}
-            raise RuntimeError
-
-        with pytest.raises(RuntimeError):
-            write(broken(), schema, tmp_path / "a.arrow")
-        assert datasets.Dataset.from_file(str(tmp_path / "a.arrow"))[:] == {"a": [1]}
-        assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_memory_stays_bounded(tmp_path):

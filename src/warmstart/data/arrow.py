@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import uuid
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -45,35 +44,25 @@ def batches(
         yield {name: [row[name] for row in held] for name in names}
 
 
-def write(batches: Iterable[dict[str, list[Any]]], schema: Any, path: Path) -> Any:
+def write(batches: Iterable[dict[str, list[Any]]], path: Path, schema: Any = None) -> Any:
     """Write batches of columns as one Arrow stream and give it back memory-mapped, as a `datasets.Dataset`.
 
-    The file is whole or absent: it is written beside `path`, flushed to disk, and renamed.
+    Args:
+        path: In a folder that is published, or thrown away, as a whole: the file itself may be left half written.
+        schema: The Arrow schema; by default that of the first batch, whole numbers in 32 bits.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with partial.open("wb") as file:
-            with pa.ipc.new_stream(file, schema) as stream:
-                for batch in batches:
-                    stream.write_batch(pa.RecordBatch.from_pydict(batch, schema=schema))
-            sync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    sync_folder(path.parent)
+    pending = iter(batches)
+    first = list(itertools.islice(pending, 1))
+    schema = schema or _compact(first[0])
+    with pa.ipc.new_stream(path, schema) as stream:
+        for batch in itertools.chain(first, pending):
+            stream.write_batch(pa.RecordBatch.from_pydict(batch, schema=schema))
     return datasets.Dataset.from_file(str(path))
 
 
-def sync(descriptor: int) -> None:
-    """Flush a file to disk, so that a rename never publishes what a power cut can still lose."""
-    os.fsync(descriptor)
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush a folder's entries to disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        sync(descriptor)
-    finally:
-        os.close(descriptor)
+def _compact(batch: dict[str, list[Any]]) -> Any:
+    """The schema of a batch, with whole numbers in 32 bits: token ids are most of what is stored."""
+    small = {pa.int64(): pa.int32(), pa.list_(pa.int64()): pa.list_(pa.int32())}
+    found = pa.RecordBatch.from_pydict(batch).schema
+    return pa.schema([(column.name, small.get(column.type, column.type)) for column in found])

@@ -14,15 +14,19 @@ from typing import Any
 import datasets
 import pyarrow as pa
 
+from warmstart.artifacts import describe, publish, verify
 from warmstart.data import hub
-from warmstart.data.arrow import arrow_schema, batches, sync, sync_folder, write
+from warmstart.data.arrow import arrow_schema, batches, write
 from warmstart.data.findings import Findings
 from warmstart.data.read import Row, check_file, read
 from warmstart.data.source import Source, format_of, is_hub, wanted
-from warmstart.errors import DataError
+from warmstart.errors import DataError, RunError
 from warmstart.progress import Bar, Progress
 from warmstart.schema import Schema
 
+ROWS = "rows.arrow"
+STEP = 10_000
+"""Rows between two moves of the progress bar."""
 FORMAT_VERSION = 1
 """Part of every key: raise it when reading or storing changes, and old folders are no longer found."""
 
@@ -35,14 +39,16 @@ def open_or_build(
 ) -> Opened:
     """Open the folder of this source's rows, or read the source into it first."""
     before = _stamps(source)
-    name = ", ".join(source.files)
-    with progress.bar(f"checksum {name}", None) as bar:
+    name = ", ".join(Path(file).name for file in source.files)
+    with progress.bar(f"check {name}", sum(size for size, _ in before)) as bar:
         key = _key(source, schema, drop_unlabelled, bar)
     folder = cache / key
     opened = _open(folder)
     if opened is None:
         if folder.exists():
-            findings.add("cache", "note", "the stored copy of these rows was damaged; they were read again", name)
+            findings.add(
+                "cache", "note", "the stored copy of these rows was damaged; they were read again", source.files[0]
+            )
             _discard(folder)
         with progress.bar(f"read {name}", None) as bar:
             _build(source, schema, folder, drop_unlabelled, bar, before)
@@ -50,17 +56,6 @@ def open_or_build(
     if opened is None:
         raise DataError(f"{folder}: what was just written cannot be read back. Check the disk, then run again.")
     return key, *opened
-
-
-def digest(path: Path, bar: Bar | None = None) -> str:
-    """SHA-256 of a file's bytes."""
-    total = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            total.update(chunk)
-            if bar is not None:
-                bar.advance(len(chunk))
-    return total.hexdigest()
 
 
 def _key(source: Source, schema: Schema, drop_unlabelled: bool, bar: Bar) -> str:
@@ -73,7 +68,8 @@ def _key(source: Source, schema: Schema, drop_unlabelled: bool, bar: Bar) -> str
             files.append(["hub", "", hub.digest(file, columns)])
         else:
             zipped = "gz" if file.lower().endswith(".gz") else ""
-            files.append([format_of(file, source), zipped, digest(Path(file), bar)])
+            files.append([format_of(file, source), zipped, describe(Path(file))["sha256"]])
+            bar.advance(Path(file).stat().st_size)
     parts = {
         "version": FORMAT_VERSION,
         "files": files,
@@ -95,55 +91,31 @@ def _key(source: Source, schema: Schema, drop_unlabelled: bool, bar: Bar) -> str
 
 def _open(folder: Path) -> tuple[Any, dict[str, Any]] | None:
     """Give the rows and manifest of a folder, or None where it is absent or not what was written."""
-    path = folder / "rows.arrow"
     try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        if digest(path) != manifest["sha256"]:
-            return None
-        rows = datasets.Dataset.from_file(str(path))
-        return (rows, manifest) if len(rows) == manifest["rows"] else None
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+        manifest = verify(folder)
+        return datasets.Dataset.from_file(str(folder / ROWS)), manifest
+    except (RunError, OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         return None
 
 
 def _build(
-    source: Source,
-    schema: Schema,
-    folder: Path,
-    drop_unlabelled: bool,
-    bar: Bar,
-    before: list[tuple[int, int]],
+    source: Source, schema: Schema, folder: Path, drop_unlabelled: bool, bar: Bar, before: list[tuple[int, int]]
 ) -> None:
-    """Read the source into a folder beside the final one, then publish it by one rename."""
-    partial = folder.with_name(f".partial-{folder.name}-{uuid.uuid4().hex}")
+    """Read the source and publish its rows as a folder."""
     seen = Findings()
     names = [want.column.name for want in wanted(source, schema)]
     rows = _counted(read(source, schema, seen, drop_unlabelled=drop_unlabelled), bar)
+    about: dict[str, Any] = {"source": list(source.files)}
     try:
-        path = partial / "rows.arrow"
-        data = write(batches(rows, [*names, "file", "line"], schema.texts), arrow_schema(schema, names), path)
-        if _stamps(source) != before:
-            raise DataError(f"{', '.join(source.files)}: changed while being read. Run again once it is at rest.")
-        manifest = {
-            "fingerprint": folder.name,
-            "rows": len(data),
-            "sha256": digest(path),
-            "files": list(source.files),
-            "findings": seen.as_json(),
-        }
-        with (partial / "manifest.json").open("w", encoding="utf-8") as file:
-            json.dump(manifest, file, indent=1)
-            file.flush()
-            sync(file.fileno())
-        sync_folder(partial)
-        try:
-            partial.rename(folder)
-        except OSError:
-            if not folder.exists():  # else another process published the same rows first
-                raise
-        sync_folder(folder.parent)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        with publish(folder, about) as staging:
+            columns = batches(rows, [*names, "file", "line"], schema.texts)
+            write(columns, staging / ROWS, arrow_schema(schema, names))
+            if _stamps(source) != before:
+                raise DataError(f"{', '.join(source.files)}: changed while being read. Run again once it is at rest.")
+            about["findings"] = seen.as_json()
+    except (OSError, RunError):
+        if _open(folder) is None:  # else another process published the same rows first
+            raise
 
 
 def _discard(folder: Path) -> None:
@@ -155,10 +127,12 @@ def _discard(folder: Path) -> None:
 
 
 def _counted(rows: Iterator[Row], bar: Bar) -> Iterator[Row]:
+    number = 0
     for number, row in enumerate(rows, 1):
-        if number % 10_000 == 0:
-            bar.advance(10_000, f"{number} rows")
+        if number % STEP == 0:
+            bar.advance(STEP)
         yield row
+    bar.advance(number % STEP)
 
 
 def _stamps(source: Source) -> list[tuple[int, int]]:

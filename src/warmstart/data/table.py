@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from warmstart.artifacts import describe
 from warmstart.data import cache as store
 from warmstart.data.arrow import arrow_schema, batches, write
 from warmstart.data.findings import Findings, from_json
@@ -69,6 +71,12 @@ class Table:
         for batch in self._batches(list(dict.fromkeys(names)), size):
             yield tuple(batch.column(name).combine_chunks() for name in names)
 
+    def chunks(self, size: int) -> Iterator[dict[str, list[Any]]]:
+        """Give all columns as plain lists, `size` rows at a time."""
+        names = [name for name in self.rows.column_names if name not in {"file", "line"}]
+        for arrays in self.arrays(names, size):
+            yield {name: array.to_pylist() for name, array in zip(names, arrays, strict=True)}
+
     def _batches(self, names: list[str], size: int) -> Iterator[Any]:
         """Give Arrow tables of these columns; `datasets` gathers selected rows one by one, which is slow."""
         if self._indices is None:
@@ -109,7 +117,7 @@ def load(
     """
     key, rows, manifest = store.open_or_build(source, schema, cache, findings, drop_unlabelled, progress)
     # The same content may now have other names: a finding speaks of the file as it is called today.
-    names = dict(zip(manifest["files"], source.files, strict=True))
+    names = dict(zip(manifest["source"], source.files, strict=True))
     findings.extend(replace(item, file=names.get(item.file, item.file)) for item in from_json(manifest["findings"]))
     return Table(rows, source.files, key, tuple(unit(file, source) for file in source.files))
 
@@ -135,8 +143,8 @@ def from_rows(rows: Iterable[Mapping[str, Any]], schema: Schema, folder: Path, n
         raise DataError(f"{name}: no rows. Expected at least one.")
     ordered = [*columns, "file", "line"]
     path = folder / "rows.arrow"
-    data = write(batches(_chain(first, stream), ordered, schema.texts), arrow_schema(schema, columns), path)
-    return Table(data, (name,), store.digest(path), ("row ",))
+    data = write(batches(itertools.chain([first], stream), ordered, schema.texts), path, arrow_schema(schema, columns))
+    return Table(data, (name,), describe(path)["sha256"], ("row ",))
 
 
 def _check_row(row: Mapping[str, Any], columns: list[str], values: Values) -> dict[str, Any]:
@@ -155,8 +163,3 @@ def _check_row(row: Mapping[str, Any], columns: list[str], values: Values) -> di
 def _plain(value: Any) -> Any:
     """Give a numpy scalar or array as the Python value it stands for."""
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-
-
-def _chain(first: dict[str, Any], rest: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    yield first
-    yield from rest

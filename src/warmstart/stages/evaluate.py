@@ -42,7 +42,7 @@ def evaluate(
 
 
 def _rows(rows: Table) -> Iterator[dict[str, Any]]:
-    for chunk in rows.rows.iter(1000):
+    for chunk in rows.chunks(1000):
         names = list(chunk)
         yield from (dict(zip(names, values, strict=True)) for values in zip(*chunk.values(), strict=True))
 

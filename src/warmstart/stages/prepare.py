@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from warmstart import tasks
 from warmstart.data import split, table
 from warmstart.data.findings import Findings
@@ -141,7 +139,7 @@ def encode(
 
     def batches() -> Iterator[dict[str, list[Any]]]:
         with progress.bar("reading tokens", len(rows)) as bar:
-            for chunk in rows.rows.iter(CHUNK):
+            for chunk in rows.chunks(CHUNK):
                 features = task.encode(chunk, tokenizer, window)
                 for feature in features:
                     cut = feature.pop("cut")
@@ -151,19 +149,4 @@ def encode(
                 bar.advance(len(features))
                 yield {name: [feature[name] for feature in features] for name in features[0]}
 
-    stream = batches()
-    first = next(stream)
-    encoded = table.write(_chain(first, stream), _compact(first), path)
-    return encoded, counts
-
-
-def _chain(first: dict[str, list[Any]], rest: Iterator[dict[str, list[Any]]]) -> Iterator[dict[str, list[Any]]]:
-    yield first
-    yield from rest
-
-
-def _compact(batch: dict[str, list[Any]]) -> pa.Schema:
-    """The Arrow schema of a batch, token ids in 32 bits: they are most of what is stored."""
-    small = {pa.int64(): pa.int32(), pa.list_(pa.int64()): pa.list_(pa.int32())}
-    found = pa.RecordBatch.from_pydict(batch).schema
-    return pa.schema([(column.name, small.get(column.type, column.type)) for column in found])
+    return table.write(batches(), path), counts

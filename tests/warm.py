@@ -1,0 +1,113 @@
+"""A Python process with the heavy libraries already imported, that forks to run what it is sent.
+
+Importing torch and transformers takes seconds and a page of the docs starts `warmstart` several times. So the test
+of the docs puts `bin/warmstart` and `bin/python` of `start` first in the PATH: each hands its arguments, folder,
+environment and standard streams to this process, which forks, and leaves with the exit code of the fork. What runs is
+the code of `venv/bin/warmstart`; only the imports are shared.
+"""
+
+import contextlib
+import os
+import pickle
+import runpy
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+CLIENT = """\
+#!{python} -SE
+import os, pickle, socket, sys
+with socket.socket(socket.AF_UNIX) as sock:
+    sock.connect({address!r})
+    request = pickle.dumps(({name!r}, sys.argv[1:], os.getcwd(), dict(os.environ)))
+    socket.send_fds(sock, [len(request).to_bytes(8, "big")], [0, 1, 2])
+    sock.sendall(request)
+    sys.exit(int(sock.recv(16) or b"70"))
+"""
+
+
+@contextlib.contextmanager
+def start(folder: Path):
+    """Start the process and give the folder to put into the PATH; the process ends with the block."""
+    bin_folder = folder / "bin"
+    bin_folder.mkdir(parents=True)
+    address = str(folder / "socket")
+    for name in ("warmstart", "python"):
+        path = bin_folder / name
+        path.write_text(CLIENT.format(python=sys.executable, address=address, name=name))
+        path.chmod(0o755)
+    process = subprocess.Popen([sys.executable, __file__, address])
+    try:
+        while not Path(address).exists():
+            assert process.poll() is None, "the process that runs the docs' commands did not start"
+            time.sleep(0.05)
+        yield bin_folder
+    finally:
+        process.terminate()
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def serve(address: str) -> None:
+    """Answer requests, one after the other."""
+    import datasets  # noqa: F401
+    import sklearn.metrics  # noqa: F401
+    import transformers.trainer  # noqa: F401
+
+    with socket.socket(socket.AF_UNIX) as server:
+        # Bound under another name first: the file's appearance says that requests are answered.
+        server.bind(f"{address}.new")
+        server.listen()
+        os.rename(f"{address}.new", address)
+        while True:
+            sock, _ = server.accept()
+            with sock:
+                size, streams, _, _ = socket.recv_fds(sock, 8, 3)
+                request = b""
+                while len(request) < int.from_bytes(size, "big"):
+                    request += sock.recv(1 << 16)
+                child = os.fork()
+                if not child:
+                    _run(streams, *pickle.loads(request))
+                for stream in streams:
+                    os.close(stream)
+                _, status = os.waitpid(child, 0)
+                sock.sendall(str(os.waitstatus_to_exitcode(status) % 256).encode())
+
+
+def _run(streams: list[int], name: str, arguments: list[str], folder: str, environment: dict[str, str]) -> None:
+    """In the fork: become the command, and leave."""
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    code = 0
+    try:
+        if name == "warmstart":
+            from warmstart.cli.main import main
+
+            sys.argv = [name, *arguments]
+            main()
+        else:
+            sys.argv = arguments
+            sys.path.insert(0, folder)
+            runpy.run_path(arguments[0], run_name="__main__")
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        code = 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
