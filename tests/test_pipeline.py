@@ -36,7 +36,7 @@ def test_a_fault_in_the_data_leaves_no_folder(encoder, tmp_path):
 
 def test_one_label_only_is_refused(encoder, tmp_path):
     train = table(tmp_path / "train.csv", [(text, "same") for text, _ in reviews(20)])
-    with pytest.raises(DataError, match=r"hold 1 label \('same'\); expected two or more"):
+    with pytest.raises(DataError, match=r"hold 1 label \('same'\); expected 2 or more"):
         warmstart.fit(model=encoder, train=train, out=tmp_path / "run", **QUICK)
 
 
@@ -107,6 +107,7 @@ def test_the_runs_own_recipe_gives_the_same_run(run, tmp_path):
         ({"task": "clasify"}, "did you mean 'classify'"),
         ({"task.label": "many"}, "did you mean 'labels'"),
         ({"window": {"tokens": 9999}}, "takes at most 512"),
+        ({"window": {"tokens": 4}, "pair": "text"}, "leaves no text"),
         ({"trainer": {"per_device_train_batch_size": 2}}, "say it with learn.batch"),
         ({"text": "txt"}, "txt"),
     ],

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from warmstart.errors import DataError
 from warmstart.pipeline import carry_out
-from warmstart.recipe import make_recipe
+from warmstart.recipe import MEMORY, make_recipe
 
 
 class _TextEstimator(BaseEstimator):  # type: ignore[misc]
@@ -61,7 +61,7 @@ class _TextEstimator(BaseEstimator):  # type: ignore[misc]
         said: dict[str, Any] = {
             "model": self.model,
             "task": self._task,
-            "data.train": "memory",
+            "data.train": MEMORY,
             "data.split.test": 0,
             "learn.rate": self.rate,
             "learn.epochs": self.epochs,

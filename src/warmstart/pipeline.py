@@ -16,7 +16,7 @@ from warmstart.progress import Progress, silent
 from warmstart.recipe import Recipe
 from warmstart.run import Run
 from warmstart.stages.evaluate import evaluate
-from warmstart.stages.finetune import finetune, write_history
+from warmstart.stages.finetune import finetune
 from warmstart.stages.prepare import Parts, Rows, read_parts
 from warmstart.training import check_trainer_options
 
@@ -36,8 +36,7 @@ def carry_out(recipe: Recipe, folder: str | Path, progress: Progress = silent, r
     try:
         parts = read_parts(recipe, schema, work if rows is not None else cache_folder(), progress, rows)
         _begin(folder, recipe, parts)
-        done = finetune(recipe, parts, folder / "model", work, progress)
-        write_history(done, folder / "stages" / "01-finetune")
+        finetune(recipe, parts, folder, work, progress)
         write_json(folder / "metrics.json", _measure(folder, parts, progress))
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -72,7 +71,7 @@ def _work_folder(folder: Path) -> Path:
 
 def _begin(folder: Path, recipe: Recipe, parts: Parts) -> None:
     """Lay out the folder; what an unfinished run left in it goes."""
-    for name in ("model", "stages"):
+    for name in ("model", "stages", "trainer"):
         shutil.rmtree(folder / name, ignore_errors=True)
     write_text(folder / "recipe.yaml", recipe.yaml())
     write_json(folder / "environment.json", environment())

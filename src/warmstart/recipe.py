@@ -17,6 +17,8 @@ from warmstart.errors import RecipeError
 from warmstart.options import Options
 from warmstart.yamls import read_yaml
 
+MEMORY = "(rows in memory)"
+"""Stands for a file in the recipe of a run whose rows were handed over in Python."""
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
 
@@ -232,7 +234,7 @@ def _absolute_part(part: Any, folder: Path) -> Any:
         return part.model_copy(update={"file": _absolute_part(part.file, folder)})
     if isinstance(part, list):
         return [_absolute_part(name, folder) for name in part]
-    return part if part.startswith("hub:") else str((folder / part).resolve())
+    return part if part.startswith("hub:") or part == MEMORY else str((folder / part).resolve())
 
 
 def _column_names(value: Any) -> Any:

@@ -121,7 +121,7 @@ def train(
 
     Args:
         rows: A `datasets.Dataset` of the task's features.
-        folder: Where the Trainer may put files of its own.
+        folder: Where the Trainer may put files of its own; removed where it puts none.
     """
     precision = resolve(settings.precision, model.config)
     args = arguments(settings, folder, precision)
@@ -138,6 +138,8 @@ def train(
         started = time.perf_counter()
         done = trainer.train()
         seconds = time.perf_counter() - started
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
     return Trained(done.global_step, seconds, precision, _history(trainer.state.log_history))
 
 

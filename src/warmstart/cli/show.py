@@ -8,16 +8,22 @@ from typing import Annotated
 import typer
 
 from warmstart.cli import options
+from warmstart.errors import RecipeError
 
 
 def command(
-    what: Annotated[str, typer.Argument(help="A run, a model folder, or a model's name on the Hub.")],
+    what: Annotated[str, typer.Argument(help="A run, a model folder, or a model's name on the Hub.")] = "",
     recipe: Annotated[bool, typer.Option("--recipe", help="Print the run's complete recipe.")] = False,
     layers: Annotated[bool, typer.Option("--layers", help="Show the layers of the run's model.")] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of recipes, for editors.")] = False,
     json: options.Json = False,
 ) -> None:
     """Show a run, or the layer map of a model."""
-    if not (Path(what) / "recipe.yaml").is_file():
+    if schema:
+        typer.echo(_schema())
+    elif not what:
+        raise RecipeError("show: give a run or a model, or --schema")
+    elif not (Path(what) / "recipe.yaml").is_file():
         _show_layers(what, json)
     elif layers:
         _show_layers(str(Path(what) / "model"), json)
@@ -25,6 +31,14 @@ def command(
         typer.echo((Path(what) / "recipe.yaml").read_text(encoding="utf-8"), nl=False)
     else:
         _show_run(what, json)
+
+
+def _schema() -> str:
+    import json
+
+    from warmstart.recipe import Recipe
+
+    return json.dumps(Recipe.model_json_schema(), indent=2)
 
 
 def _show_layers(model: str, as_json: bool) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import transformers
 
+from warmstart import tasks
 from warmstart.artifacts import publish, write_json
 from warmstart.encoders.load import has_head, load_config, load_encoder, load_tokenizer, most_tokens, quietly
 from warmstart.errors import RecipeError
@@ -16,26 +16,15 @@ from warmstart.recipe import Recipe
 from warmstart.stages.prepare import Parts, encode, fit_task
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import save_task
-from warmstart.training import Settings, Trained, train
-from warmstart.windows import Window
+from warmstart.training import Settings, train
+from warmstart.windows import Frame, Window
 
 DEFAULT_TOKENS = 512
 """The widest window taken without being asked for: attention costs grow with its square."""
 
 
-@dataclass(frozen=True)
-class Finetuned:
-    """What the stage did."""
-
-    trained: Trained
-    window: dict[str, Any]
-    """The window, and how many rows and tokens it cut."""
-    fresh: tuple[str, ...]
-    unused: tuple[str, ...]
-
-
-def finetune(recipe: Recipe, parts: Parts, model_folder: Path, work: Path, progress: Progress) -> Finetuned:
-    """Train on the training rows and publish the model.
+def finetune(recipe: Recipe, parts: Parts, folder: Path, work: Path, progress: Progress) -> None:
+    """Train on the training rows; publish the model and what the stage did into the run's folder.
 
     Args:
         work: A folder for files that are not needed afterwards.
@@ -44,15 +33,25 @@ def finetune(recipe: Recipe, parts: Parts, model_folder: Path, work: Path, progr
     config = load_config(recipe.model)
     tokenizer = load_tokenizer(recipe.model)
     task = fit_task(recipe, parts, _saved(recipe, config))
-    window = window_of(recipe, config, tokenizer)
+    window = window_of(recipe, config, tokenizer, task.pair)
     # The head's first weights are drawn here, so the seed is set here.
     transformers.set_seed(recipe.seed)
     loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head)
     rows, cut = encode(parts.tables["train"], task, tokenizer, window, work / "train.arrow", progress)
-    trained = train(loaded.model, task, tokenizer, rows, settings, work / "trainer", progress)
-    save(loaded.model, tokenizer, task, window, model_folder)
-    about = {"tokens": window.tokens, "keep": window.keep, "train": cut}
-    return Finetuned(trained, about, loaded.fresh, loaded.unused)
+    # What the Trainer itself writes, such as a tracker's logs, stays with the run.
+    trained = train(loaded.model, task, tokenizer, rows, settings, folder / "trainer", progress)
+    save(loaded.model, tokenizer, task, window, folder / "model")
+    about = {
+        "steps": trained.steps,
+        "seconds": round(trained.seconds, 3),
+        "precision": trained.precision,
+        "window": {"tokens": window.tokens, "keep": window.keep, "train": cut},
+        "new_parameters": list(loaded.fresh),
+        "unused_tensors": list(loaded.unused),
+        "history": trained.history,
+    }
+    with publish(folder / "stages" / "01-finetune") as staging:
+        write_json(staging / "history.json", about)
 
 
 def settings_of(recipe: Recipe) -> Settings:
@@ -60,12 +59,15 @@ def settings_of(recipe: Recipe) -> Settings:
     return Settings(**recipe.learn.model_dump(), seed=recipe.seed, trainer=recipe.trainer)
 
 
-def window_of(recipe: Recipe, config: Any, tokenizer: Any) -> Window:
-    """The recipe's window, refusing one that is wider than the encoder takes."""
+def window_of(recipe: Recipe, config: Any, tokenizer: Any, pair: bool) -> Window:
+    """The recipe's window, refusing one that is wider than the encoder takes or leaves no room for text."""
     most = most_tokens(config, tokenizer)
     tokens = recipe.window.tokens or min(most, DEFAULT_TOKENS)
     if tokens > most:
         raise RecipeError(f"window.tokens: found {tokens}, but {recipe.model} takes at most {most}")
+    special = Frame.of(tokenizer, pair).size
+    if tokens <= special + pair:
+        raise RecipeError(f"window.tokens: found {tokens}, of which {special} are special ones; that leaves no text")
     return Window(tokens, recipe.window.keep)
 
 
@@ -77,26 +79,7 @@ def save(model: Any, tokenizer: Any, task: Task[Any], window: Window, folder: Pa
         save_task(task, window, staging)
 
 
-def write_history(done: Finetuned, folder: Path) -> None:
-    """Publish what the stage did as a folder of its own."""
-    with publish(folder) as staging:
-        write_json(
-            staging / "history.json",
-            {
-                "steps": done.trained.steps,
-                "seconds": round(done.trained.seconds, 3),
-                "precision": done.trained.precision,
-                "window": done.window,
-                "new_parameters": list(done.fresh),
-                "unused_tensors": list(done.unused),
-                "history": done.trained.history,
-            },
-        )
-
-
 def _saved(recipe: Recipe, config: Any) -> Any:
     """The config of the head that is kept, or None where one is drawn."""
-    from warmstart import tasks
-
     auto_class = tasks.find(recipe.task.name).auto_class
     return config if recipe.head == "keep" and has_head(config, auto_class) else None

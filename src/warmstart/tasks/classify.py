@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import torch
+from pydantic import Field
 
 from warmstart import metrics
 from warmstart.errors import RecipeError, nearest
@@ -25,7 +26,7 @@ class ClassifyOptions(Options):
     """Whether a row has exactly `one` label or `many` (any number of them, none included)."""
     weights: Literal["balanced"] | dict[str, float] | None = None
     """How much each label counts in the loss: `balanced` by its rarity, or a mapping from label to weight."""
-    threshold: float = 0.5
+    threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
     """With `labels: many`, the probability from which a label is given."""
 
 
@@ -55,7 +56,7 @@ class Classify(Task[ClassifyOptions]):
         for answer in answers:
             rows += 1
             counts.update(answer if options.labels == "many" else [answer])
-        labels = LabelMap.of(counts)
+        labels = LabelMap.of(counts, least=1 if options.labels == "many" else 2)
         if saved is not None:
             labels = LabelMap.of_config(saved.id2label).same_as(labels)
         return cls(options, pair, labels, _weights(options, labels, counts, rows))

@@ -8,6 +8,7 @@ from typing import Any, Self
 import torch
 
 from warmstart import metrics
+from warmstart.errors import ModelError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
 from warmstart.tasks.base import Feature, Task
@@ -33,6 +34,10 @@ class Score(Task[ScoreOptions]):
 
     @classmethod
     def learn(cls, options: ScoreOptions, answers: Iterable[Any], pair: bool, saved: Any = None) -> Self:
+        if saved is not None and saved.num_labels != 1:
+            raise ModelError(
+                f"the model has a head for {saved.num_labels} labels, and a score wants one number; say `head: new`"
+            )
         return cls(options, pair)
 
     @classmethod

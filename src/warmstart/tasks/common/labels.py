@@ -16,17 +16,17 @@ class LabelMap:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, labels: Iterable[str]) -> LabelMap:
-        """Every label once: whole numbers by size, anything else by code point."""
+    def of(cls, labels: Iterable[str], least: int = 2) -> LabelMap:
+        """Every label once, at `least` so many: whole numbers by size, anything else by code point."""
         found = set(labels)
         try:
             order = sorted(found, key=lambda name: (int(name), name))
         except ValueError:
             order = sorted(found)
-        if len(order) < 2:
+        if len(order) < least:
             raise DataError(
                 f"the training rows hold {len(order)} label{'' if len(order) == 1 else 's'} "
-                f"({', '.join(map(repr, order)) or 'none'}); expected two or more; is --label the right column?"
+                f"({', '.join(map(repr, order)) or 'none'}); expected {least} or more; is --label the right column?"
             )
         return cls(tuple(order))
 
