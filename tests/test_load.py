@@ -52,10 +52,18 @@ def test_an_encoder_that_lacks_a_tensor_is_refused(encoder, files, tmp_path):
     tensors = load_file(broken / "model.safetensors")
     del tensors["encoder.layer.1.output.dense.weight"]
     save_file(tensors, broken / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(
-        ModelError, match=r"lacks 1 of the encoder's tensors \(bert.encoder.layer.1.output.dense.weight"
-    ):
+    with pytest.raises(ModelError, match=r"lacks 1 of the model's tensors \(bert.encoder.layer.1.output.dense.weight"):
         warmstart.fit(model=str(broken), train=files["train"], out=tmp_path / "run")
+
+
+def test_a_saved_head_that_lacks_a_tensor_is_not_drawn_anew_in_silence(run, tmp_path):
+    copy = tmp_path / "model"
+    shutil.copytree(run.model, copy)
+    tensors = load_file(copy / "model.safetensors")
+    del tensors["classifier.bias"]
+    save_file(tensors, copy / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=r"classifier\.bias"):
+        load_encoder(str(copy), AUTO, {}, load_tokenizer(str(copy)))
 
 
 @pytest.mark.parametrize("what", ["empty folder", "no such name"])

@@ -49,6 +49,8 @@ class Architecture:
     """The tokenizer gives token types."""
     double_separator: bool = False
     """A pair is joined by two separators, as RoBERTa's relatives do."""
+    padding: str = "right"
+    """The side its tokenizer pads: XLNet's head reads the last place, so its padding comes first."""
     classes: dict[str | None, str | None] = field(default_factory=dict)
     """Model classes that replace those of `HEADS`; None where there is no fitting one."""
 
@@ -73,7 +75,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         _DEBERTA | {"conv_kernel_size": 3, "norm_rel_ebd": "layer_norm", "position_buckets": 8},
         token_types=True,
     ),
-    "xlnet": Architecture({"d_inner": 37, "d_head": 8}, token_types=True),
+    "xlnet": Architecture({"d_inner": 37, "d_head": 8}, token_types=True, padding="left"),
     "mpnet": Architecture(double_separator=True),
     "modernbert": Architecture({"local_attention": 16, "global_attn_every_n_layers": 2}),
     "eurobert": Architecture(),
@@ -146,6 +148,7 @@ def tiny_tokenizer(name: str = "bert") -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         model_max_length=512,
+        padding_side=architecture.padding,
         model_input_names=["input_ids", *types, "attention_mask"],
         **{f"{token.strip('[]').lower()}_token": token for token in SPECIAL},
     )

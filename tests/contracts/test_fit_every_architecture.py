@@ -23,13 +23,15 @@ def test_fit_and_open_elsewhere(name, files, tmp_path):
         out=tmp_path / "run",
         learn={"max_steps": 2, "batch": 8},
     )
-    pair = ("the good film", "it was pos")
-    [answer] = run.predict([pair])
+    pairs = [("the good film", "it was pos"), ("a very long and boring story", "it was neg and not pos")]
+    answers = run.predict(pairs)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(run.model).eval()
-    inputs = transformers.AutoTokenizer.from_pretrained(run.model)(*pair, return_tensors="pt")
-    with torch.no_grad():
-        chances = model(**inputs).logits[0].softmax(-1)
-    assert answer["probabilities"]["pos"] == pytest.approx(float(chances[model.config.label2id["pos"]]), abs=1e-6)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(run.model)
+    for pair, answer in zip(pairs, answers, strict=True):  # the shorter one was padded, and must not notice
+        with torch.no_grad():
+            chances = model(**tokenizer(*pair, return_tensors="pt")).logits[0].softmax(-1)
+        expected = float(chances[model.config.label2id["pos"]])
+        assert answer["probabilities"]["pos"] == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

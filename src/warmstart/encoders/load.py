@@ -79,9 +79,11 @@ def load_encoder(name: str, auto_class: str, config: Mapping[str, Any], tokenize
         )
     fresh = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
     layers = LayerMap.of(model)
-    if lost := sorted(fresh - set(layers.head.parameters)):
+    # A head may be new only where the folder claims none; the encoder's tensors must all be there.
+    allowed = set() if head == "keep" and has_head(found, auto_class) else set(layers.head.parameters)
+    if lost := sorted(fresh - allowed):
         raise ModelError(
-            f"{name}: the file lacks {len(lost)} of the encoder's tensors ({', '.join(lost[:3])}, …); "
+            f"{name}: the file lacks {len(lost)} of the model's tensors ({', '.join(lost[:3])}, …); "
             "it is damaged, or not what its config.json says"
         )
     if head == "new":
