@@ -126,12 +126,12 @@ def train(
     precision = resolve(settings.precision, model.config)
     args = arguments(settings, folder, precision)
     with ExitStack() as stack:
-        trainer = transformers.Trainer(
+        trainer = _Trainer(
+            task,
             model=model,
             args=args,
             data_collator=lambda features: task.collate(features, tokenizer),
             train_dataset=rows,
-            compute_loss_func=task.loss(),
             callbacks=[_ShowProgress(progress, stack)],
         )
         trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
@@ -141,6 +141,35 @@ def train(
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
     return Trained(done.global_step, seconds, precision, _history(trainer.state.log_history))
+
+
+class _Trainer(transformers.Trainer):  # type: ignore[misc]
+    """A Trainer that asks the task for its loss, and takes every loss for what ours are: means over a batch.
+
+    Left to itself it takes the loss of a sequence classifier for one that was divided by the number of rows of all
+    accumulated batches, and does not divide it: gradients then grow with `gradient_accumulation_steps`.
+    """
+
+    loss_is_scaled_for_ga = False
+
+    def __init__(self, task: Task[Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.own_loss = task.loss()
+        if self.own_loss and self.label_smoother:
+            raise RecipeError(
+                "trainer.label_smoothing_factor: this task has a loss of its own (task.weights); drop one"
+            )
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        if self.own_loss is None:
+            # Without the number of items: it would have the loss multiplied by the number of processes.
+            return super().compute_loss(model, inputs, return_outputs)
+        labels = inputs.pop("labels")
+        outputs = model(**inputs)
+        loss = self.own_loss(outputs, labels)
+        return (loss, outputs) if return_outputs else loss
 
 
 class _ShowProgress(transformers.TrainerCallback):  # type: ignore[misc]

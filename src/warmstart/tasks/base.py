@@ -61,7 +61,7 @@ class Task(ABC, Generic[OptionsT]):
         """Features → one padded batch of tensors."""
 
     def loss(self) -> Callable[..., Any] | None:
-        """A loss of the task's own, as `transformers.Trainer` calls it; None for the head's."""
+        """A loss of the task's own: a function of outputs and labels, the mean over a batch; None for the head's."""
         return None
 
     @abstractmethod

@@ -88,7 +88,7 @@ class Classify(Task[ClassifyOptions]):
             return None
         weights = torch.tensor(self.weights)
 
-        def weighted(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any = None) -> torch.Tensor:
+        def weighted(outputs: Any, labels: torch.Tensor) -> torch.Tensor:
             scores = outputs["logits"].float()
             weight = weights.to(scores.device)
             if self.many:
