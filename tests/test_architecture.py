@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import grimp
@@ -67,10 +68,8 @@ def test_functions_are_short(path):
 
 
 def test_every_dependency_has_a_line():
-    import tomllib
-
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = project["dependencies"] + sum(project["optional-dependencies"].values(), [])
+    wanted = [*project["dependencies"], *(one for some in project["optional-dependencies"].values() for one in some)]
     page = (PAGE.parent / "dependencies.md").read_text(encoding="utf-8")
     names = {re.match(r"[\w-]+", one)[0] for one in wanted}
     assert sorted(name for name in names if f"`{name}`" not in page) == []

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import warm
 import yaml
-from tiny import save_tiny
 
+import warm
+from tiny import save_tiny
 from warmstart.recipe import Recipe, load_recipe
 
 ROOT = Path(__file__).parent.parent
@@ -68,7 +68,7 @@ RUNNABLE = [page for page in PAGES if any(block.runs for block in blocks(page))]
 def environment(tmp_path_factory):
     """The environment of a page's commands: no network, a cache of its own, one thread."""
     # A socket's path must be short, which pytest's folders are not.
-    with warm.start(Path(tempfile.mkdtemp(prefix="warm-")) / "s") as commands:
+    with tempfile.TemporaryDirectory(prefix="warm-") as short, warm.start(Path(short) / "s") as commands:
         yield {
             "PATH": f"{commands}:{os.environ['PATH']}",
             "HOME": str(tmp_path_factory.mktemp("home")),
@@ -85,7 +85,7 @@ def stand_ins(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stand-ins")
     shutil.copytree(ROOT / "examples", folder / "examples")
     for name, architecture in ENCODERS.items():
-        save_tiny(folder / name, architecture)
+        save_tiny(folder / name, architecture, num_hidden_layers=1)
     for name, files in DATA_SETS.items():
         (folder / name).mkdir(parents=True)
         for file, text in files.items():
@@ -97,22 +97,24 @@ def stand_ins(tmp_path_factory):
 def test_a_page_runs(page, environment, stand_ins, tmp_path):
     folder = tmp_path / "page"
     shutil.copytree(stand_ins, folder)
-    python: list[str] = []
+    python: list[Block] = []
     for block in filter(lambda block: block.runs, blocks(page)):
         if block.language == "python":
-            # Blocks of a page build on each other, so each runs behind those before it; only the last is new.
-            python.append(block.text)
+            python.append(block)
             continue
         run(python, page, folder, environment)
         check(["bash", "-euo", "pipefail", "-c", block.text], f"{name_of(page)}:{block.line}", folder, environment)
     run(python, page, folder, environment)
 
 
-def run(python: list[str], page: Path, folder: Path, environment: dict[str, str]) -> None:
-    """Run the Python blocks gathered so far as one script."""
+def run(python: list[Block], page: Path, folder: Path, environment: dict[str, str]) -> None:
+    """Run the Python blocks since the last command as one script; its lines are those of the page, for tracebacks."""
     if python:
-        (folder / "page.py").write_text("\n".join(python), encoding="utf-8")
-        check(["python", "page.py"], f"{name_of(page)} (its Python)", folder, environment)
+        script = ""
+        for block in python:
+            script += "\n" * (block.line - script.count("\n")) + block.text
+        (folder / "page.py").write_text(script, encoding="utf-8")
+        check(["python", "page.py"], f"{name_of(page)}:{python[0].line} (Python)", folder, environment)
         python.clear()
 
 

@@ -7,10 +7,9 @@ the code of `venv/bin/warmstart`; only the imports are shared.
 """
 
 import contextlib
+import json
 import os
-import pickle
 import runpy
-import shutil
 import socket
 import subprocess
 import sys
@@ -19,10 +18,10 @@ from pathlib import Path
 
 CLIENT = """\
 #!{python} -SE
-import os, pickle, socket, sys
+import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as sock:
     sock.connect({address!r})
-    request = pickle.dumps(({name!r}, sys.argv[1:], os.getcwd(), dict(os.environ)))
+    request = json.dumps([{name!r}, sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
     socket.send_fds(sock, [len(request).to_bytes(8, "big")], [0, 1, 2])
     sock.sendall(request)
     sys.exit(int(sock.recv(16) or b"70"))
@@ -48,7 +47,6 @@ def start(folder: Path):
     finally:
         process.terminate()
         process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def serve(address: str) -> None:
@@ -61,7 +59,7 @@ def serve(address: str) -> None:
         # Bound under another name first: the file's appearance says that requests are answered.
         server.bind(f"{address}.new")
         server.listen()
-        os.rename(f"{address}.new", address)
+        Path(f"{address}.new").rename(address)
         while True:
             sock, _ = server.accept()
             with sock:
@@ -71,7 +69,7 @@ def serve(address: str) -> None:
                     request += sock.recv(1 << 16)
                 child = os.fork()
                 if not child:
-                    _run(streams, *pickle.loads(request))
+                    _run(streams, *json.loads(request))
                 for stream in streams:
                     os.close(stream)
                 _, status = os.waitpid(child, 0)

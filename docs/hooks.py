@@ -1,0 +1,147 @@
+"""Pages made from the code when the site is built: a line `<!-- generate: NAME -->` becomes what NAME makes."""
+
+from __future__ import annotations
+
+import re
+import types
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fill in what is generated; mkdocs calls this for every page."""
+    makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "results": results}
+    return re.sub(r"<!-- generate: (\w+) -->", lambda found: makers[found[1]](), markdown)
+
+
+def cli() -> str:
+    """Every verb with its arguments and options, as `--help` knows them."""
+    from warmstart.cli.main import VERBS, load_verb
+
+    parts = []
+    for name, about in VERBS.items():
+        rows = [_parameter(one) for one in load_verb(name).params if "--help" not in one.opts]
+        parts.append(f"## {name}\n\n{about}\n\n{_table(('argument or option', 'meaning'), rows)}")
+    return "\n\n".join(parts)
+
+
+def recipe() -> str:
+    """Every field of a recipe, its meaning taken from the text under the field."""
+    from warmstart.recipe import Recipe
+
+    return "\n\n".join(_sections(Recipe, ""))
+
+
+def tasks() -> str:
+    """Every task: its columns and its own options."""
+    from warmstart import tasks as known
+
+    parts = []
+    for name in known.names():
+        kind = known.find(name)
+        options = kind.options_class
+        about = (known.importlib.import_module(kind.__module__).__doc__ or "").partition("\n")[0]
+        columns = [
+            (f"`{column.name}`", column.kind, column.meaning, "no" if not column.required else "yes")
+            for column in kind.schema(options())
+        ]
+        text = f"## {name}\n\n{about}\n\n{_table(('column', 'holds', 'meaning', 'required'), columns)}"
+        fields = _fields(options, "task.")
+        parts.append(text + "\n\n" + (_table(_HEAD, fields) if fields else "No options of its own."))
+    return "\n\n".join(parts)
+
+
+def results() -> str:
+    """The result pages that are there, by title."""
+    pages = sorted(page for page in RESULTS.glob("*.md") if page.name != "index.md")
+    lines = [f"- [{_title(page)}]({page.name})" for page in pages]
+    return "\n".join(lines) or "None has been measured yet."
+
+
+_HEAD = ("field", "type", "default", "meaning")
+
+
+def _sections(options: Any, prefix: str, told: set[Any] | None = None) -> list[str]:
+    """A table of an Options class, then one of each class below it; a class that several fields hold is told once."""
+    told = set() if told is None else told
+    about = " ".join((options.__doc__ or "").split())
+    title = f"## {prefix.rstrip('.')}" if prefix else "## The whole"
+    sections = [f"{title}\n\n{about}\n\n{_table(_HEAD, _fields(options, prefix))}"]
+    for name, field in options.model_fields.items():
+        for below in _classes(field.annotation):
+            if below not in told:
+                told.add(below)
+                sections += _sections(below, f"{prefix}{name}.", told)
+    return sections
+
+
+def _fields(options: Any, prefix: str) -> list[tuple[str, ...]]:
+    return [
+        (f"`{prefix}{name}`", _kind(field.annotation, field.metadata), _default(field), field.description or "")
+        for name, field in options.model_fields.items()
+    ]
+
+
+def _classes(annotation: Any) -> list[Any]:
+    """The Options classes that a field can hold."""
+    from warmstart.options import Options
+
+    choices = (annotation, *get_args(annotation))
+    return [one for one in choices if isinstance(one, type) and issubclass(one, Options)]
+
+
+def _kind(annotation: Any, limits: Any = ()) -> str:
+    """A type in a reader's words."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        inner, *more = get_args(annotation)
+        flat = [limit for one in more for limit in (getattr(one, "metadata", None) or [one])]
+        return _kind(inner, flat)
+    if origin is Literal:
+        return " or ".join(f"`{choice}`" for choice in get_args(annotation))
+    if origin in (Union, types.UnionType):
+        return " or ".join(_kind(one) for one in get_args(annotation) if one is not type(None))
+    if origin is list:
+        return f"list of {_kind(get_args(annotation)[0])}"
+    if origin is dict or annotation is dict:
+        return "mapping"
+    words = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+    word = words.get(annotation, "mapping")
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+    bounds = [f"{sign} {getattr(one, name)}" for one in limits for name, sign in signs.items() if hasattr(one, name)]
+    return ", ".join([word, *bounds])
+
+
+def _default(field: Any) -> str:
+    if field.is_required():
+        return "required"
+    value = field.default
+    if hasattr(value, "model_fields"):
+        return f"`{value.name}`" if "name" in type(value).model_fields else "below"
+    if value is None:
+        return "none"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _parameter(one: Any) -> tuple[str, str]:
+    """An argument or option of a verb as a row; the recipe field it sets stands at the end of its help."""
+    help = re.sub(r" \[([a-z_.]+)\]$", r" (`\1`)", one.help or "")
+    if one.param_type_name == "argument":
+        return f"`{one.metavar or one.name.upper()}`" + ("" if one.required else " (optional)"), help
+    names = " / ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts))
+    return names + (f" `{one.metavar}`" if one.metavar else ""), help
+
+
+def _table(head: tuple[str, ...], rows: list[Any]) -> str:
+    # A bar inside a cell would end it.
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(
+        "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in row) + " |" for row in lines
+    )
+
+
+def _title(page: Path) -> str:
+    first = page.read_text(encoding="utf-8").lstrip().partition("\n")[0]
+    return first.removeprefix("# ") if first.startswith("# ") else page.stem
