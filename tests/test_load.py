@@ -71,7 +71,7 @@ def test_what_is_no_model_is_said_so(tmp_path, what, monkeypatch, files):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     (tmp_path / "empty").mkdir()
     name = str(tmp_path / "empty") if what == "empty folder" else "nobody/nothing"
-    expected = "the folder holds nothing" if what == "empty folder" else "it is no folder here"
+    expected = "the folder holds nothing" if what == "empty folder" else "there is no such folder here"
     with pytest.raises(ModelError, match=expected):
         warmstart.fit(model=name, train=files["train"], out=tmp_path / "run", **FAST)
     assert not (tmp_path / "run" / "model").exists()

@@ -6,6 +6,7 @@ import yaml
 from warmstart.errors import RecipeError
 from warmstart.options import meaning
 from warmstart.recipe import Recipe, load_recipe, make_recipe
+from warmstart.yamls import parse_value
 
 
 def write(tmp_path, text, name="recipe.yaml"):
@@ -96,6 +97,17 @@ def test_task_options_can_be_set_beside_a_task_given_by_name():
     recipe = make_recipe({"model": "m", "data.train": "a", "task": "classify", "task.labels": "many"})
     assert recipe.task.name == "classify"
     assert recipe.task.options == {"labels": "many"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *[("1e-4", 1e-4), ("3", 3), ("true", True), ("null", None), ("[a, b]", ["a", "b"]), ("{text: 2}", {"text": 2})],
+        *[("|", "|"), ("no", "no"), ("yes", "yes"), ("#", "#"), ("a: b", "a: b"), ("'3'", "3")],
+    ],
+)
+def test_a_value_typed_on_the_command_line_is_what_was_typed(text, value):
+    assert parse_value(text) == value
 
 
 def test_every_field_has_its_meaning_under_it():

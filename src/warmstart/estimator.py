@@ -52,7 +52,7 @@ class _TextEstimator(BaseEstimator):  # type: ignore[misc]
         if len(texts) != len(y):
             raise DataError(f"found {len(texts)} texts and {len(y)} answers; expected as many of each")
         rows = [_row(text, self._answer(answer)) for text, answer in zip(texts, y, strict=True)]
-        folder = Path(self.out) if self.out else self._temporary()
+        folder = _free(Path(self.out)) if self.out else self._temporary()
         self.run_ = carry_out(self._recipe("pair" in rows[0]), folder, rows={"train": rows})
         self.n_features_in_ = 1
         return self
@@ -102,7 +102,8 @@ class TextClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc]
     Args:
         model: The pretrained encoder: a folder, or a name on the Hugging Face Hub.
         options: Any other recipe field by its dotted key, as `{"learn.schedule": "cosine"}`.
-        out: The run's folder; a temporary one by default.
+        out: The run's folder, with a number behind it if it is taken; by default a temporary one, which goes when
+            the estimator does, so that a fitted estimator without `out` cannot be pickled for later.
     """
 
     _task = "classify"
@@ -137,6 +138,15 @@ class TextScorer(RegressorMixin, _TextEstimator):  # type: ignore[misc]
 
     def _answer(self, answer: Any) -> float:
         return float(answer)
+
+
+def _free(folder: Path) -> Path:
+    """The folder, or its name with a number: scikit-learn fits an estimator again and again."""
+    number, found = 1, folder
+    while found.exists():
+        number += 1
+        found = folder.with_name(f"{folder.name}-{number}")
+    return found
 
 
 def _texts(X: Sequence[Any]) -> list[Any]:

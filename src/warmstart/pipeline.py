@@ -13,10 +13,10 @@ from warmstart.deploy.predictor import Predictor
 from warmstart.environment import environment
 from warmstart.errors import RunError
 from warmstart.progress import Progress, silent
-from warmstart.recipe import Recipe
+from warmstart.recipe import Recipe, absolute
 from warmstart.run import Run
 from warmstart.stages.evaluate import evaluate
-from warmstart.stages.finetune import finetune
+from warmstart.stages.finetune import finetune, make_ready
 from warmstart.stages.prepare import Parts, Rows, read_parts
 from warmstart.training import check_trainer_options
 
@@ -35,8 +35,9 @@ def carry_out(recipe: Recipe, folder: str | Path, progress: Progress = silent, r
     work = _work_folder(folder)
     try:
         parts = read_parts(recipe, schema, work if rows is not None else cache_folder(), progress, rows)
+        ready = make_ready(recipe, parts)
         _begin(folder, recipe, parts)
-        finetune(recipe, parts, folder, work, progress)
+        finetune(ready, parts, folder, work, progress)
         write_json(folder / "metrics.json", _measure(folder, parts, progress))
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -47,6 +48,8 @@ def carry_out(recipe: Recipe, folder: str | Path, progress: Progress = silent, r
 
 def claim(folder: Path) -> None:
     """Refuse a folder that holds a finished run, or anything that is not a run."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder} is a file, and a run is a folder; choose another place with --out")
     if not folder.exists() or not any(folder.iterdir()):
         return
     if (folder / "metrics.json").is_file():
@@ -73,7 +76,7 @@ def _begin(folder: Path, recipe: Recipe, parts: Parts) -> None:
     """Lay out the folder; what an unfinished run left in it goes."""
     for name in ("model", "stages", "trainer"):
         shutil.rmtree(folder / name, ignore_errors=True)
-    write_text(folder / "recipe.yaml", recipe.yaml())
+    write_text(folder / "recipe.yaml", absolute(recipe).yaml())
     write_json(folder / "environment.json", environment())
     write_json(folder / "data.json", parts.about())
 

@@ -188,7 +188,7 @@ def load_recipe(path: str | Path, changes: Mapping[str, Any] | None = None) -> R
     values, lines = read_yaml(Path(path))
     for key, value in (changes or {}).items():
         put(values, key, value)
-    return _absolute(Recipe.check(values, str(path), lines), Path(path).parent)
+    return _from(Recipe.check(values, str(path), lines), Path(path).parent)
 
 
 def make_recipe(values: Mapping[str, Any], where: str = "options") -> Recipe:
@@ -196,7 +196,7 @@ def make_recipe(values: Mapping[str, Any], where: str = "options") -> Recipe:
     nested: dict[str, Any] = {}
     for key, value in values.items():
         put(nested, key, value)
-    return _absolute(Recipe.check(nested, where), Path())
+    return Recipe.check(nested, where)
 
 
 def put(values: dict[str, Any], key: str, value: Any) -> None:
@@ -219,22 +219,27 @@ def put(values: dict[str, Any], key: str, value: Any) -> None:
     values[last] = value
 
 
-def _absolute(recipe: Recipe, folder: Path) -> Recipe:
+def absolute(recipe: Recipe) -> Recipe:
     """The same recipe with its paths made absolute, so that it means the same from anywhere."""
+    return _from(recipe, Path.cwd())
+
+
+def _from(recipe: Recipe, folder: Path) -> Recipe:
+    """The same recipe with its paths taken from a folder."""
     data = recipe.data
-    parts = {part: _absolute_part(getattr(data, part), folder) for part in ("train", "dev", "test")}
-    model = str((folder / recipe.model).resolve()) if (folder / recipe.model).is_dir() else recipe.model
+    parts = {part: _part_from(getattr(data, part), folder) for part in ("train", "dev", "test")}
+    model = str(folder / recipe.model) if (folder / recipe.model).is_dir() else recipe.model
     return recipe.model_copy(update={"model": model, "data": data.model_copy(update=parts)})
 
 
-def _absolute_part(part: Any, folder: Path) -> Any:
+def _part_from(part: Any, folder: Path) -> Any:
     if part is None:
         return None
     if isinstance(part, File):
-        return part.model_copy(update={"file": _absolute_part(part.file, folder)})
+        return part.model_copy(update={"file": _part_from(part.file, folder)})
     if isinstance(part, list):
-        return [_absolute_part(name, folder) for name in part]
-    return part if part.startswith("hub:") or part == MEMORY else str((folder / part).resolve())
+        return [_part_from(name, folder) for name in part]
+    return part if part.startswith("hub:") or part == MEMORY else str(folder / part)
 
 
 def _column_names(value: Any) -> Any:

@@ -33,6 +33,7 @@ _SAID_ELSEWHERE = {
     "seed": "seed",
     "data_seed": "seed",
     "disable_tqdm": "--json",
+    "eval_strategy": "nothing: the finished model is measured on dev and test",
     "remove_unused_columns": "nothing: the task chooses its columns",
 }
 """Arguments of the Trainer that a field of the recipe holds, and the field."""
@@ -126,14 +127,17 @@ def train(
     precision = resolve(settings.precision, model.config)
     args = arguments(settings, folder, precision)
     with ExitStack() as stack:
-        trainer = _Trainer(
-            task,
-            model=model,
-            args=args,
-            data_collator=lambda features: task.collate(features, tokenizer),
-            train_dataset=rows,
-            callbacks=[_ShowProgress(progress, stack)],
-        )
+        try:
+            trainer = _Trainer(
+                task,
+                model=model,
+                args=args,
+                data_collator=lambda features: task.collate(features, tokenizer),
+                train_dataset=rows,
+                callbacks=[_ShowProgress(progress, stack)],
+            )
+        except (ValueError, RuntimeError, ImportError) as error:  # as for a tracker that is not installed
+            raise RecipeError(f"trainer: {error}") from None
         trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
         started = time.perf_counter()
         done = trainer.train()

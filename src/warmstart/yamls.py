@@ -33,11 +33,26 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def parse_value(text: str) -> Any:
-    """A value typed on the command line, read as YAML: `0.95`, `true`, `[a, b]`, `{text: 2}`."""
+    """A value typed on the command line: a number, `true`, `false`, `null`, `[a, b]`, `{text: 2}`, else text as it is.
+
+    Plain YAML would read `|` as nothing and `no` as false, which are a separator and a column's name.
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            pass
+    if text[:1] not in {"[", "{", '"', "'"}:
+        return text
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError:
-        return text
+    except yaml.YAMLError as error:
+        raise RecipeError(f"{text}: cannot be read as a list, a mapping or quoted text: {error}") from None
+
+
+_WORDS = {"true": True, "false": False, "null": None}
 
 
 def _walk(node: Any, prefix: str, lines: dict[str, int], path: Path) -> None:

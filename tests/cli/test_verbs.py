@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from warmstart.cli.main import app, main
+from warmstart.errors import DataError
 
 QUICK = ["--max-steps", "2", "--batch", "8", "--precision", "fp32"]
 
@@ -58,6 +60,28 @@ def test_predict_texts_as_a_table_and_as_json(run):
         json.loads(line) for line in call("predict", run.folder, "a good film", "bad", "--json").stdout.splitlines()
     ]
     assert [answer["label"] for answer in answers] == [given["label"] for given in run.predict(["a good film", "bad"])]
+
+
+def test_predict_texts_into_a_file(run, tmp_path):
+    call("predict", run.folder, "good", "bad", "--out", tmp_path / "answers.csv")
+    rows = list(csv.DictReader((tmp_path / "answers.csv").open(encoding="utf-8")))
+    assert [row["text"] for row in rows] == ["good", "bad"]
+
+
+def test_errors_show_paths_as_they_were_typed(encoder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("bad.csv").write_text("text,label\na\n")
+    with pytest.raises(DataError, match=r"^bad\.csv:2: "):
+        call("fit", "bad.csv", "--model", encoder)
+
+
+def test_show_an_unfinished_run(run, tmp_path):
+    for name in ("recipe.yaml", "data.json", "environment.json"):
+        shutil.copy(run.folder / name, tmp_path / name)
+    told = json.loads(call("show", tmp_path, "--json").stdout)
+    assert told["finished"] is False
+    assert told["metrics"] == {}
+    assert "false" in call("show", tmp_path).output
 
 
 def test_predict_lines_of_standard_input(run):
@@ -118,14 +142,23 @@ def test_show_a_run_and_the_layers_of_its_model(run, encoder):
         (["fit", "TRAIN", "--model", "no/model"], 5, "no/model: cannot be opened"),
         (["predict", "nowhere", "text"], 5, "nowhere: no such folder"),
         (["predict", "nowhere"], 3, "give texts, or --file"),
+        (["predict", "RUN", "-"], 3, "standard input holds no line"),
+        (["predict", "RUN", ""], 4, "text 1 is empty"),
+        (["predict", "RUN", "a", "--precision", "fp8"], 3, "known: auto, bf16"),
+        (["evaluate", "RUN", "--drop", "shared"], 3, "only unlabelled rows"),
+        (["show", "MODEL", "--recipe"], 6, "is no run, so it has no recipe"),
+        (["show", "no/run"], 5, "there is no such folder here"),
         (["evaluate", "nowhere"], 5, "nowhere: no such folder"),
         (["fit"], 2, "Missing argument"),
     ],
 )
-def test_a_failure_is_a_sentence_and_an_exit_code_never_a_traceback(words, code, said, encoder, files, tmp_path):
-    words = [files["train"] if w == "TRAIN" else encoder if w == "MODEL" else w for w in words]
+def test_a_failure_is_a_sentence_and_an_exit_code_never_a_traceback(words, code, said, encoder, files, run, tmp_path):
+    stands_for = {"TRAIN": files["train"], "MODEL": encoder, "RUN": str(run.folder)}
+    words = [stands_for.get(word, word) for word in words]
     program = f"import sys; sys.argv = {['warmstart', *words]!r}; from warmstart.cli.main import main; main()"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL
+    )
     assert done.returncode == code, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr

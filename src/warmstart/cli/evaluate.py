@@ -8,6 +8,7 @@ import typer
 
 from warmstart.cli import options
 from warmstart.cli.options import field
+from warmstart.errors import RecipeError, RunError
 
 
 def command(
@@ -29,13 +30,16 @@ def command(
 ) -> None:
     """Measure a run on a labelled file."""
     reading = options.said(dict(locals()), options.READING)
+    for name in drop or []:
+        if name != "unlabelled":
+            raise RecipeError(f"--drop {name}: only unlabelled rows can be left out of a measurement")
     from warmstart.cli import screen
     from warmstart.cli.reading import source_of
     from warmstart.data.findings import Findings
     from warmstart.data.table import load
     from warmstart.deploy.predictor import Predictor
-    from warmstart.errors import RunError
     from warmstart.pipeline import cache_folder
+    from warmstart.recipe import MEMORY
     from warmstart.run import Run
     from warmstart.stages.evaluate import evaluate
     from warmstart.stages.prepare import read_parts
@@ -44,7 +48,10 @@ def command(
     predictor = Predictor.load(run, precision)
     schema = predictor.task.schema(predictor.task.options)
     if file is None:
-        parts = read_parts(Run(run).recipe, schema, cache_folder(), bars)
+        recipe = Run(run).recipe
+        if recipe.data.train == MEMORY:
+            raise RunError(f"{run}: its rows were handed over in Python, so they cannot be read again; give a file")
+        parts = read_parts(recipe, schema, cache_folder(), bars)
         if "test" not in parts.tables:
             raise RunError(f"{run} has no test rows of its own; give a labelled file: warmstart evaluate {run} FILE")
         rows, findings = parts.tables["test"], parts.findings

@@ -20,7 +20,7 @@ def command(
     ] = None,
     file: Annotated[str | None, typer.Option("--file", help="A file of texts to answer instead.")] = None,
     out: Annotated[
-        str | None, typer.Option("--out", help="Where to put a file's answers: .parquet, .csv or .jsonl.")
+        str | None, typer.Option("--out", help="Where to put the answers: .parquet, .csv or .jsonl.")
     ] = None,
     text: options.Text = None,
     pair: options.Pair = None,
@@ -49,17 +49,26 @@ def command(
         _file(predictor, source_of(run, file, reading, schema), schema, out, screen)
         return
     given = [line.rstrip("\r\n") for line in sys.stdin] if texts == ["-"] else list(texts or [])
+    if not given:
+        raise RecipeError("predict: standard input holds no line; expected one text a line")
     wanted: list[Any] = list(given)
     if predictor.task.pair:
         if len(given) % 2:
             raise RecipeError(f"predict: found {len(given)} texts; this model reads pairs, so give them two by two")
         wanted = list(zip(given[::2], given[1::2], strict=True))
     answers = predictor.predict(wanted)
-    if json:
+    if out is not None:
+        from warmstart.deploy.write import write_answers
+
+        names = ("text", "pair") if predictor.task.pair else ("text",)
+        both = [text if predictor.task.pair else (text,) for text in wanted]
+        rows = [{**dict(zip(names, text, strict=True)), **answer} for text, answer in zip(both, answers, strict=True)]
+        write_answers(rows, Path(out))
+    elif json:
         for answer in answers:
             screen.print_json(answer)
-        return
-    _table(wanted, answers, screen)
+    else:
+        _table(wanted, answers, screen)
 
 
 def _table(texts: list[Any], answers: list[dict[str, Any]], screen: Any) -> None:

@@ -49,7 +49,8 @@ class _RichBar:
 
 def table(title: str, rows: Mapping[str, Any]) -> None:
     """Two columns: a name and its value."""
-    shown = Table(title=title, title_justify="left", show_header=False)
+    console.print(title, style="italic", markup=False, highlight=False)
+    shown = Table(show_header=False)
     shown.add_column(style="bold")
     shown.add_column(overflow="fold")
     for name, value in rows.items():

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from warmstart.cli import options
-from warmstart.errors import RecipeError
+from warmstart.errors import RecipeError, RunError
 
 
 def command(
@@ -24,13 +24,15 @@ def command(
     elif not what:
         raise RecipeError("show: give a run or a model, or --schema")
     elif not (Path(what) / "recipe.yaml").is_file():
+        if recipe:
+            raise RunError(f"{what} is no run, so it has no recipe; give a folder that `warmstart fit` wrote")
         _show_layers(what, json)
     elif layers:
-        _show_layers(str(Path(what) / "model"), json)
-    elif recipe:
+        _show_layers(_model_of(what), json)
+    elif recipe and not json:
         typer.echo((Path(what) / "recipe.yaml").read_text(encoding="utf-8"), nl=False)
     else:
-        _show_run(what, json)
+        _show_run(what, json, recipe)
 
 
 def _schema() -> str:
@@ -39,6 +41,12 @@ def _schema() -> str:
     from warmstart.recipe import Recipe
 
     return json.dumps(Recipe.model_json_schema(), indent=2)
+
+
+def _model_of(run: str) -> str:
+    from warmstart.deploy.predictor import model_folder
+
+    return str(model_folder(run))
 
 
 def _show_layers(model: str, as_json: bool) -> None:
@@ -53,18 +61,21 @@ def _show_layers(model: str, as_json: bool) -> None:
         screen.console.print(layers)
 
 
-def _show_run(folder: str, as_json: bool) -> None:
+def _show_run(folder: str, as_json: bool, recipe_only: bool) -> None:
     from warmstart.cli import screen
     from warmstart.run import Run
 
     run = Run(folder)
+    if recipe_only:
+        screen.print_json(run.recipe.model_dump(mode="json"))
+        return
     if as_json:
         screen.print_json(
             {
                 "run": folder,
                 "finished": run.finished,
                 "recipe": run.recipe.model_dump(mode="json"),
-                "metrics": run.metrics,
+                "metrics": run.metrics if run.finished else {},
                 "data": run.data,
                 "environment": run.environment,
             }

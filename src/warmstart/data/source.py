@@ -124,5 +124,5 @@ def missing_column(where: str, want: Wanted, known: list[str], source: Source) -
     return DataError(
         f"{where}: no column {want.name!r} for {want.column.name!r} ({want.column.meaning}). "
         f"The file has {listed or 'none'}.{hint} "
-        f"State the right one: --set data.columns.{want.column.name}=NAME."
+        f"State the right one: --{want.column.name} NAME (data.columns.{want.column.name})."
     )

@@ -99,6 +99,8 @@ class Predictor:
         if set(row) & {"text", "pair"} != wanted or not all(isinstance(row[name], str) for name in wanted):
             form = 'a pair of texts, as ("first", "second")' if self.task.pair else "one text, a string"
             raise DataError(f"text {number}: found {text!r}; this model reads {form}")
+        if not row["text"].strip():
+            raise DataError(f"text {number} is empty; expected text, as in a file")
         return row
 
 

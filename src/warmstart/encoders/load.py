@@ -131,7 +131,7 @@ def _in_our_words(name: str) -> Iterator[None]:
             here = ", ".join(sorted(path.name for path in Path(name).iterdir())[:12]) or "nothing"
             hint = f"the folder holds {here}; expected config.json, model.safetensors and a tokenizer"
         else:
-            hint = "it is no folder here; a name on the Hub needs a network, or an earlier download"
+            hint = "there is no such folder here; a name on the Hub needs a network, or an earlier download"
         raise ModelError(f"{name}: cannot be opened as a model: {reason}\n{hint}") from None
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 
 from warmstart.encoders.architectures import row_of
-from warmstart.errors import ModelError
+from warmstart.errors import ModelError, RecipeError, nearest
 
 Precision = Literal["fp32", "bf16", "fp16"]
 
@@ -18,6 +18,8 @@ def resolve(wanted: str, config: Any = None) -> Precision:
     Args:
         config: The config of the model that is to run in it.
     """
+    if wanted not in {"auto", *get_args(Precision)}:
+        raise RecipeError(f"precision: found {wanted!r}; {nearest(wanted, ('auto', *get_args(Precision)))}")
     half = row_of(config).half
     if wanted == "auto":
         return "bf16" if half and has_bf16() else "fp32"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import transformers
 
 from warmstart import tasks
 from warmstart.artifacts import publish, write_json
-from warmstart.encoders.load import has_head, load_config, load_encoder, load_tokenizer, most_tokens, quietly
+from warmstart.encoders.load import Loaded, has_head, load_config, load_encoder, load_tokenizer, most_tokens, quietly
 from warmstart.errors import RecipeError
 from warmstart.progress import Progress
 from warmstart.recipe import Recipe
@@ -23,13 +24,19 @@ DEFAULT_TOKENS = 512
 """The widest window taken without being asked for: attention costs grow with its square."""
 
 
-def finetune(recipe: Recipe, parts: Parts, folder: Path, work: Path, progress: Progress) -> None:
-    """Train on the training rows; publish the model and what the stage did into the run's folder.
+@dataclass(frozen=True)
+class Ready:
+    """All that a training needs, opened and found to fit together."""
 
-    Args:
-        work: A folder for files that are not needed afterwards.
-    """
-    settings = settings_of(recipe)
+    settings: Settings
+    task: Task[Any]
+    tokenizer: Any
+    window: Window
+    loaded: Loaded
+
+
+def make_ready(recipe: Recipe, parts: Parts) -> Ready:
+    """Open the encoder and fit the task to the rows, so that what is wrong is said before anything is written."""
     config = load_config(recipe.model)
     tokenizer = load_tokenizer(recipe.model)
     task = fit_task(recipe, parts, _saved(recipe, config))
@@ -37,9 +44,19 @@ def finetune(recipe: Recipe, parts: Parts, folder: Path, work: Path, progress: P
     # The head's first weights are drawn here, so the seed is set here.
     transformers.set_seed(recipe.seed)
     loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head)
+    return Ready(settings_of(recipe), task, tokenizer, window, loaded)
+
+
+def finetune(ready: Ready, parts: Parts, folder: Path, work: Path, progress: Progress) -> None:
+    """Train on the training rows; publish the model and what the stage did into the run's folder.
+
+    Args:
+        work: A folder for files that are not needed afterwards.
+    """
+    task, tokenizer, window, loaded = ready.task, ready.tokenizer, ready.window, ready.loaded
     rows, cut = encode(parts.tables["train"], task, tokenizer, window, work / "train.arrow", progress)
     # What the Trainer itself writes, such as a tracker's logs, stays with the run.
-    trained = train(loaded.model, task, tokenizer, rows, settings, folder / "trainer", progress)
+    trained = train(loaded.model, task, tokenizer, rows, ready.settings, folder / "trainer", progress)
     save(loaded.model, tokenizer, task, window, folder / "model")
     about = {
         "steps": trained.steps,

@@ -24,7 +24,7 @@ class ClassifyOptions(Options):
 
     labels: Literal["one", "many"] = "one"
     """Whether a row has exactly `one` label or `many` (any number of them, none included)."""
-    weights: Literal["balanced"] | dict[str, float] | None = None
+    weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0)]] | None = None
     """How much each label counts in the loss: `balanced` by its rarity, or a mapping from label to weight."""
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
     """With `labels: many`, the probability from which a label is given."""

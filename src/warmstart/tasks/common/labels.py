@@ -64,6 +64,6 @@ class LabelMap:
         for label in labels:
             if label not in self.ids:
                 raise DataError(
-                    f"{where()}: label {label!r} was not seen in training; {nearest(label, self.names)} "
-                    "The model cannot be measured on a label it has no output for."
+                    f"{where()}: label {label!r} was not seen in training, so the model has no output for it; "
+                    f"{nearest(label, self.names)}"
                 )
