@@ -41,3 +41,9 @@ bench-plain:  ## Accuracy on rt-polarity beside a plain Trainer script (N= train
 .PHONY: bench-memory
 bench-memory:  ## Memory of `fit` on N= rows of CSV, above the model's own.
 	@$(PYTHON) benchmarks/memory.py $(SIZE)
+
+PROOF = PYTHONPATH=benchmarks $(PYTHON)
+
+.PHONY: proof-kill
+proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-equal.
+	@$(PROOF) proofs/kill.py $(SIZE)

@@ -91,6 +91,7 @@ def main() -> None:
     columns = {
         "input_ids": [[draw.randrange(1, 30000) for _ in range(draw.randint(8, 64))] for _ in range(4096)],
         "labels": [draw.randrange(2) for _ in range(4096)],
+        "row": list(range(4096)),
     }
     settings = Settings(max_steps=args.n, batch=BATCH)
     ours, loops = [], []

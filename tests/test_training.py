@@ -20,6 +20,7 @@ TEXTS = {"text": ["the good film", "bad", "a very boring story", "loved it"] * 4
 def rows(tmp_path):
     features = TASK.encode(TEXTS, tiny_tokenizer(), _window())
     columns = {name: [feature[name] for feature in features] for name in ("input_ids", "token_type_ids", "labels")}
+    columns["row"] = list(range(len(features)))
     return write([columns], tmp_path / "rows.arrow")
 
 

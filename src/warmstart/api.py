@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ def fit(
     dev: str | None = None,
     test: str | None = None,
     progress: Progress = silent,
+    resume_anyway: Iterable[str] = (),
     **parts: Any,
 ) -> Run:
     """Train a model and measure it.
@@ -34,6 +36,7 @@ def fit(
         text: The file's column with the text; `pair` and `label` likewise.
         train: The training file; `dev` and `test` likewise.
         progress: What shows progress; nothing by default.
+        resume_anyway: What may differ from when a run in `out` was stopped, by the names its refusal gives.
         parts: Any field of a recipe: `model=…`, `task="score"`, `learn={"rate": 1e-4}`, `window={"tokens": 128}`.
     """
     said = {"data.train": train, "data.dev": dev, "data.test": test}
@@ -45,7 +48,8 @@ def fit(
         made = recipe
     else:
         made = load_recipe(recipe, changes) if recipe is not None else make_recipe(changes, "fit")
-    return carry_out(made, out or default_folder(made, recipe if isinstance(recipe, str | Path) else None), progress)
+    folder = out or default_folder(made, recipe if isinstance(recipe, str | Path) else None)
+    return carry_out(made, folder, progress, resume_anyway=resume_anyway)
 
 
 def load(path: str | Path, precision: str = "fp32") -> Predictor:

@@ -46,6 +46,15 @@ def publish(folder: Path, about: Mapping[str, Any] | None = None) -> Iterator[Pa
         raise
 
 
+def sweep(parent: Path) -> None:
+    """Remove staging folders that a kill left beside published ones; only for a place that no one else writes to."""
+    for left in parent.glob(".*.staging"):
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
+
+
 def verify(folder: Path) -> dict[str, Any]:
     """The manifest of a published folder, after every file in it was found to be as it was written."""
     path = folder / MANIFEST

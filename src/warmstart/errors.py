@@ -5,7 +5,9 @@
     ├── DataError                a data file holds something unexpected
     ├── ModelError               a model folder or name cannot be used
     ├── RunError                 a run folder is missing, unfinished or already taken
-    └── MissingExtra             an optional package is not installed
+    ├── MissingExtra             an optional package is not installed
+    ├── TrainingError            a training went wrong: its loss is no number
+    └── Stopped                  a signal stopped a training, which was saved first
 
 Every message says what happened, what was found, what was expected, and what to type next.
 The command line prints the message alone and leaves with the class's `exit_code`.
@@ -51,6 +53,18 @@ class MissingExtra(WarmstartError):
     """An optional package is not installed; the message holds the `pip install` that brings it."""
 
     exit_code = 7
+
+
+class TrainingError(WarmstartError):
+    """A training went wrong: its loss is no number."""
+
+    exit_code = 8
+
+
+class Stopped(WarmstartError):
+    """A signal stopped a training, which was saved first; the same command goes on from there."""
+
+    exit_code = 75
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

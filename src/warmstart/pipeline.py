@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from warmstart import tasks
-from warmstart.artifacts import write_json, write_text
+from warmstart.artifacts import sweep, write_json, write_text
 from warmstart.deploy.predictor import Predictor
 from warmstart.environment import environment
 from warmstart.errors import RunError
@@ -16,16 +17,25 @@ from warmstart.progress import Progress, silent
 from warmstart.recipe import Recipe, absolute
 from warmstart.run import Run
 from warmstart.stages.evaluate import evaluate
-from warmstart.stages.finetune import finetune, make_ready
+from warmstart.stages.finetune import finetune, make_ready, saving_of
 from warmstart.stages.prepare import Parts, Rows, read_parts
 from warmstart.training import check_trainer_options
 
 
-def carry_out(recipe: Recipe, folder: str | Path, progress: Progress = silent, rows: Rows | None = None) -> Run:
-    """Carry out a recipe into a folder; where recipe or data is at fault, no folder is left.
+def carry_out(
+    recipe: Recipe,
+    folder: str | Path,
+    progress: Progress = silent,
+    rows: Rows | None = None,
+    resume_anyway: Iterable[str] = (),
+) -> Run:
+    """Carry out a recipe into a folder, or go on with a run that was stopped there.
+
+    Where recipe, data or model is at fault, no folder is left.
 
     Args:
         rows: Rows handed over in Python, which take the place of the recipe's files.
+        resume_anyway: What may differ from when the run was stopped, though the model may then differ too.
     """
     folder = Path(folder)
     claim(folder)
@@ -35,9 +45,10 @@ def carry_out(recipe: Recipe, folder: str | Path, progress: Progress = silent, r
     work = _work_folder(folder)
     try:
         parts = read_parts(recipe, schema, work if rows is not None else cache_folder(), progress, rows)
-        ready = make_ready(recipe, parts)
+        ready = make_ready(recipe, parts, work, progress)
+        saving = saving_of(recipe, ready, folder, resume_anyway)
         _begin(folder, recipe, parts)
-        finetune(ready, parts, folder, work, progress)
+        finetune(ready, saving, folder, progress)
         write_json(folder / "metrics.json", _measure(folder, parts, progress))
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -47,7 +58,7 @@ def carry_out(recipe: Recipe, folder: str | Path, progress: Progress = silent, r
 
 
 def claim(folder: Path) -> None:
-    """Refuse a folder that holds a finished run, or anything that is not a run."""
+    """Refuse a folder that holds a finished run, or anything that is not a run; a stopped one goes on."""
     if folder.exists() and not folder.is_dir():
         raise RunError(f"{folder} is a file, and a run is a folder; choose another place with --out")
     if not folder.exists() or not any(folder.iterdir()):
@@ -73,9 +84,9 @@ def _work_folder(folder: Path) -> Path:
 
 
 def _begin(folder: Path, recipe: Recipe, parts: Parts) -> None:
-    """Lay out the folder; what an unfinished run left in it goes."""
-    for name in ("model", "stages", "trainer"):
-        shutil.rmtree(folder / name, ignore_errors=True)
+    """Write down what is asked, on what, with what; what a kill left half written goes."""
+    for place in (folder, folder / "stages", folder / "checkpoints"):
+        sweep(place)
     write_text(folder / "recipe.yaml", absolute(recipe).yaml())
     write_json(folder / "environment.json", environment())
     write_json(folder / "data.json", parts.about())

@@ -20,6 +20,9 @@ class Progress(Protocol):
     def bar(self, name: str, total: float | None) -> Any:
         """A context manager giving a `Bar`; `total` is None where the end is unknown."""
 
+    def say(self, text: str) -> None:
+        """Tell a person something that happened on the way."""
+
 
 class _SilentBar:
     def advance(self, amount: float = 1, note: str = "") -> None:
@@ -30,6 +33,9 @@ class _Silent:
     @contextmanager
     def bar(self, name: str, total: float | None) -> Iterator[Bar]:
         yield _SilentBar()
+
+    def say(self, text: str) -> None:
+        pass
 
 
 silent: Progress = _Silent()

@@ -137,6 +137,19 @@ class Learn(Options):
     """Number format of the training arithmetic. auto: bf16 where the hardware has it, else fp32."""
 
 
+class Saves(Options):
+    """When a training saves itself, so that it can go on after a kill."""
+
+    steps: Annotated[int, Field(ge=1)] | None = None
+    """Save every so many optimizer steps."""
+    minutes: Annotated[float, Field(gt=0)] | None = 5
+    """Save whenever so many minutes have passed."""
+    keep: Annotated[int, Field(ge=1)] = 2
+    """How many checkpoints are kept; an older one goes only after a newer one is in its place."""
+    after: Literal["remove", "keep"] = "remove"
+    """What becomes of them when the run is finished; `keep` saves the last step too."""
+
+
 class TaskChoice(Options, extra="allow"):
     """A task and its own options."""
 
@@ -161,6 +174,8 @@ class Recipe(Options):
     """Which tokens of a text the encoder sees."""
     learn: Learn = Learn()
     """How the model is trained."""
+    checkpoints: Saves = Saves()
+    """When a training saves itself, so that it can go on after a kill."""
     seed: int = 0
     """Seed of everything random: the split, the head's first weights, the order of rows, dropout."""
     head: Literal["keep", "new"] = "keep"

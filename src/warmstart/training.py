@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +14,11 @@ from typing import Any
 import torch
 import transformers
 
+from warmstart.checkpoints import Checkpoints, load_state, random_state, set_random_state
 from warmstart.encoders.precision import Precision, resolve
-from warmstart.errors import RecipeError, nearest
+from warmstart.errors import RecipeError, Stopped, TrainingError, nearest
 from warmstart.progress import Progress, silent
+from warmstart.signals import StopAsked, stop_asked
 from warmstart.tasks.base import Task
 
 _SAID_ELSEWHERE = {
@@ -34,6 +37,12 @@ _SAID_ELSEWHERE = {
     "data_seed": "seed",
     "disable_tqdm": "--json",
     "eval_strategy": "nothing: the finished model is measured on dev and test",
+    "save_strategy": "checkpoints.steps or checkpoints.minutes",
+    "save_steps": "checkpoints.steps",
+    "save_total_limit": "checkpoints.keep",
+    "save_only_model": "nothing: a checkpoint is complete, or it is none",
+    "resume_from_checkpoint": "nothing: the same command on the same folder goes on",
+    "ignore_data_skip": "nothing: a resumed training sees the rows it would have seen",
     "remove_unused_columns": "nothing: the task chooses its columns",
 }
 """Arguments of the Trainer that a field of the recipe holds, and the field."""
@@ -109,6 +118,19 @@ def check_trainer_options(options: Mapping[str, Any]) -> None:
             raise RecipeError(f"trainer.{name} is not one of TrainingArguments; {nearest(name, known)}")
 
 
+@dataclass(frozen=True)
+class Saving:
+    """Where a training saves itself, and when."""
+
+    checkpoints: Checkpoints
+    steps: int | None = None
+    """Every so many optimizer steps."""
+    minutes: float | None = 5
+    """And whenever so much time has passed."""
+    last: bool = False
+    """After the last step too."""
+
+
 def train(
     model: Any,
     task: Task[Any],
@@ -117,52 +139,104 @@ def train(
     settings: Settings,
     folder: Path,
     progress: Progress = silent,
+    saving: Saving | None = None,
+    where: Callable[[int], str] = lambda row: f"row {row}",
 ) -> Trained:
-    """Train a model in place on encoded rows.
+    """Train a model in place on encoded rows, going on from the newest checkpoint if there is one.
 
     Args:
-        rows: A `datasets.Dataset` of the task's features.
+        rows: A `datasets.Dataset` of the task's features, each with its number as `row`.
         folder: Where the Trainer may put files of its own; removed where it puts none.
+        saving: Where and when to save; a training without cannot be resumed.
+        where: Names the row of a number, for messages.
+
+    Raises:
+        TrainingError: The loss is no number any more.
+        Stopped: SIGTERM or SIGINT came; the training was saved first.
     """
     precision = resolve(settings.precision, model.config)
     args = arguments(settings, folder, precision)
     with ExitStack() as stack:
+        asked = stack.enter_context(stop_asked()) if saving else StopAsked()
         try:
             trainer = _Trainer(
                 task,
+                where,
+                saving,
                 model=model,
                 args=args,
-                data_collator=lambda features: task.collate(features, tokenizer),
+                data_collator=lambda features: _with_rows(task.collate(features, tokenizer), features),
                 train_dataset=rows,
                 callbacks=[_ShowProgress(progress, stack)],
             )
         except (ValueError, RuntimeError, ImportError) as error:  # as for a tracker that is not installed
             raise RecipeError(f"trainer: {error}") from None
         trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
-        started = time.perf_counter()
-        done = trainer.train()
-        seconds = time.perf_counter() - started
+        trainer.add_callback(_Save(trainer, asked))
+        done = trainer.train(resume_from_checkpoint=_newest(saving, progress))
+        if asked and done.global_step < trainer.state.max_steps:
+            raise Stopped(
+                f"{asked.name} came: saved after step {done.global_step}; the same command goes on from there"
+            )
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
-    return Trained(done.global_step, seconds, precision, _history(trainer.state.log_history))
+    return Trained(done.global_step, trainer.seconds(), precision, _history(trainer.state.log_history))
+
+
+def _newest(saving: Saving | None, progress: Progress) -> str | None:
+    """The checkpoint to go on from, told to the user with those that were passed over."""
+    if saving is None:
+        return None
+    path, passed = saving.checkpoints.newest()
+    for line in passed:
+        progress.say(line)
+    if path is None:
+        return None
+    progress.say(f"going on from {path.name}")
+    return str(path)
+
+
+def _with_rows(batch: dict[str, Any], features: list[dict[str, Any]]) -> dict[str, Any]:
+    """The batch with the numbers of its rows, for messages."""
+    return {**batch, "row": torch.tensor([feature["row"] for feature in features])}
 
 
 class _Trainer(transformers.Trainer):  # type: ignore[misc]
-    """A Trainer that asks the task for its loss, and takes every loss for what ours are: means over a batch.
+    """A Trainer that stops at a loss that is no number, and whose checkpoints are complete, checked and free of pickle.
 
-    Left to itself it takes the loss of a sequence classifier for one that was divided by the number of rows of all
-    accumulated batches, and does not divide it: gradients then grow with `gradient_accumulation_steps`.
+    It asks the task for its loss, and takes every loss for what ours are: means over a batch. Left to itself it takes
+    the loss of a sequence classifier for one divided by the number of rows of all accumulated batches, and does not
+    divide it: gradients then grow with `gradient_accumulation_steps`.
     """
 
     loss_is_scaled_for_ga = False
 
-    def __init__(self, task: Task[Any], **kwargs: Any) -> None:
+    def __init__(self, task: Task[Any], where: Callable[[int], str], saving: Saving | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.own_loss = task.loss()
         if self.own_loss and self.label_smoother:
             raise RecipeError(
                 "trainer.label_smoothing_factor: this task has a loss of its own (task.weights); drop one"
             )
+        self.where = where
+        self.saving = saving
+        self.restored: dict[str, Any] = {}
+        self.started = time.perf_counter()
+        self.seconds_before = 0.0
+
+    def seconds(self) -> float:
+        """Seconds of training, those before an interruption included."""
+        return self.seconds_before + time.perf_counter() - self.started
+
+    def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
+        rows = inputs.pop("row").tolist()
+        loss = super().training_step(model, inputs, num_items_in_batch)
+        if not torch.isfinite(loss):
+            raise TrainingError(
+                f"step {self.state.global_step + 1}: the loss is {loss.item()}, after which nothing is learned. "
+                f"Its batch: {', '.join(map(self.where, rows))}. Try a lower learn.rate, or learn.precision: fp32"
+            )
+        return loss
 
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
@@ -175,6 +249,83 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
         loss = self.own_loss(outputs, labels)
         return (loss, outputs) if return_outputs else loss
 
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        if self.saving is None:
+            return
+        self.store_flos()
+        generators = _gathered(random_state(), self.args.world_size)
+        if self.args.should_save:
+            scaler = getattr(self.accelerator, "scaler", None)
+            state = {
+                "weights": self.model.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "schedule": self.lr_scheduler.state_dict(),
+                "scaler": scaler.state_dict() if scaler else None,
+                "random": generators,
+                "loss": (self._tr_loss, self._total_loss_scalar, self._globalstep_last_logged),
+                "seconds": self.seconds(),
+            }
+            told = json.dumps(dataclasses.asdict(self.state))
+            self.saving.checkpoints.save(self.state.global_step, state, {"trainer_state.json": told})
+        self.accelerator.wait_for_everyone()
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        self.restored = load_state(Path(resume_from_checkpoint))
+        self.model.load_state_dict(self.restored["weights"])
+        self.seconds_before = self.restored["seconds"]
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is not None:
+            self.optimizer.load_state_dict(self.restored["optimizer"])
+            self.lr_scheduler.load_state_dict(self.restored["schedule"])
+
+    def _load_scaler(self, checkpoint: str | None) -> None:
+        if checkpoint is not None and self.restored["scaler"]:
+            self.accelerator.scaler.load_state_dict(self.restored["scaler"])
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        if checkpoint is not None:
+            set_random_state(self.restored["random"][self.args.process_index])
+
+
+def _gathered(state: dict[str, Any], processes: int) -> list[Any]:
+    """The state of every process, in order."""
+    if processes == 1:
+        return [state]
+    found: list[Any] = [None] * processes
+    torch.distributed.all_gather_object(found, state)
+    return found
+
+
+class _Save(transformers.TrainerCallback):  # type: ignore[misc]
+    """Decides when a training saves itself, and puts the sums of losses back when it goes on."""
+
+    def __init__(self, trainer: _Trainer, asked: StopAsked) -> None:
+        self.trainer = trainer
+        self.asked = asked
+        self.saved = time.monotonic()
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.trainer.restored:
+            since, total, last = self.trainer.restored["loss"]
+            self.trainer._tr_loss = since.to(args.device)
+            self.trainer._total_loss_scalar = total
+            self.trainer._globalstep_last_logged = last
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        saving = self.trainer.saving
+        if saving is None:
+            return
+        if self.asked:
+            control.should_save = control.should_training_stop = True
+            return
+        due = saving.steps is not None and state.global_step % saving.steps == 0
+        late = saving.minutes is not None and time.monotonic() - self.saved >= saving.minutes * 60
+        last = state.global_step >= state.max_steps
+        control.should_save = saving.last if last else due or late
+        if control.should_save:
+            self.saved = time.monotonic()
+
 
 class _ShowProgress(transformers.TrainerCallback):  # type: ignore[misc]
     """Moves a progress bar on at every step, the latest loss beside it."""
@@ -186,6 +337,7 @@ class _ShowProgress(transformers.TrainerCallback):  # type: ignore[misc]
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.bar = self.stack.enter_context(self.progress.bar("training", state.max_steps))
+        self.bar.advance(state.global_step)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if "loss" in (logs or {}):

@@ -116,12 +116,6 @@ def test_show_the_schema_of_recipes_with_the_meaning_of_each_field():
     assert schema["additionalProperties"] is False
 
 
-def test_a_trackers_logs_stay_with_the_run(encoder, files, tmp_path):
-    words = ["--set", "trainer.save_strategy=epoch", "--set", "trainer.save_only_model=true"]
-    call("fit", files["train"], "--model", encoder, "--out", tmp_path / "run", *QUICK, *words)
-    assert any((tmp_path / "run" / "trainer").iterdir())
-
-
 def test_show_a_run_and_the_layers_of_its_model(run, encoder):
     assert "test accuracy" in call("show", run.folder).output
     assert json.loads(call("show", run.folder, "--json").stdout)["metrics"] == run.metrics

@@ -61,6 +61,10 @@ def command(
     precision: Annotated[str | None, field("learn.precision", "--precision", metavar="NAME")] = None,
     tokens: Annotated[int | None, field("window.tokens", "--tokens")] = None,
     seed: Annotated[int | None, field("seed", "--seed")] = None,
+    resume_anyway: Annotated[
+        list[str] | None,
+        typer.Option("--resume-anyway", help="Go on with a stopped run though this differs.", metavar="NAME"),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Train a model on a recipe or a data file, and measure it on held-out rows."""
@@ -69,10 +73,11 @@ def command(
     from warmstart.api import fit
     from warmstart.cli import screen
 
-    if source.endswith((".yaml", ".yml")):
-        run = fit(source, out=out, progress=screen.Bars(), **changes)
-    else:
-        run = fit(None, out=out, progress=screen.Bars(), **{"data.train": source, **changes})
+    is_recipe = source.endswith((".yaml", ".yml"))
+    if not is_recipe:
+        changes = {"data.train": source, **changes}
+    anyway = resume_anyway or []
+    run = fit(source if is_recipe else None, out=out, progress=screen.Bars(), resume_anyway=anyway, **changes)
     if json:
         screen.print_json({"run": str(run.folder), "metrics": run.metrics, "training": _brief(run), "data": run.data})
     else:

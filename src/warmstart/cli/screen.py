@@ -34,6 +34,9 @@ class Bars:
         with RichProgress(*columns, console=errors) as shown:
             yield _RichBar(shown, shown.add_task(name, total=total, note=""))
 
+    def say(self, text: str) -> None:
+        errors.print(text, markup=False, highlight=False)
+
 
 class _RichBar:
     def __init__(self, shown: RichProgress, task: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,17 +11,20 @@ from typing import Any
 import transformers
 
 from warmstart import tasks
-from warmstart.artifacts import publish, write_json
+from warmstart.artifacts import describe, publish, verify, write_json
+from warmstart.checkpoints import Checkpoints, check_identity
 from warmstart.encoders.load import Loaded, has_head, load_config, load_encoder, load_tokenizer, most_tokens, quietly
 from warmstart.errors import RecipeError
 from warmstart.progress import Progress
 from warmstart.recipe import Recipe
+from warmstart.stages.identity import identity
 from warmstart.stages.prepare import Parts, encode, fit_task
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import save_task
-from warmstart.training import Settings, train
+from warmstart.training import Saving, Settings, train
 from warmstart.windows import Frame, Window
 
+STAGE = "stages/01-finetune"
 DEFAULT_TOKENS = 512
 """The widest window taken without being asked for: attention costs grow with its square."""
 
@@ -33,10 +38,20 @@ class Ready:
     tokenizer: Any
     window: Window
     loaded: Loaded
+    rows: Any
+    """The encoded training rows."""
+    cut: dict[str, Any]
+    """How much of the text the window cut."""
+    identity: dict[str, Any]
+    where: Callable[[int], str]
 
 
-def make_ready(recipe: Recipe, parts: Parts) -> Ready:
-    """Open the encoder and fit the task to the rows, so that what is wrong is said before anything is written."""
+def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> Ready:
+    """Open the encoder and fit the task to the rows, so that what is wrong is said before the run's folder is laid out.
+
+    Args:
+        work: A folder for files that are not needed afterwards.
+    """
     config = load_config(recipe.model)
     tokenizer = load_tokenizer(recipe.model)
     task = fit_task(recipe, parts, _saved(recipe, config))
@@ -44,31 +59,52 @@ def make_ready(recipe: Recipe, parts: Parts) -> Ready:
     # The head's first weights are drawn here, so the seed is set here.
     transformers.set_seed(recipe.seed)
     loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head)
-    return Ready(settings_of(recipe), task, tokenizer, window, loaded)
+    train_rows, path = parts.tables["train"], work / "train.arrow"
+    rows, cut = encode(train_rows, task, tokenizer, window, path, progress)
+    same = identity(recipe, parts, describe(path)["sha256"])
+    return Ready(settings_of(recipe), task, tokenizer, window, loaded, rows, cut, same, train_rows.where)
 
 
-def finetune(ready: Ready, parts: Parts, folder: Path, work: Path, progress: Progress) -> None:
+def saving_of(recipe: Recipe, ready: Ready, folder: Path, anyway: Iterable[str] = ()) -> Saving:
+    """Where and when the run saves itself, after what is there already was found to be of the same training."""
+    checkpoints = Checkpoints(folder / "checkpoints", ready.identity, recipe.checkpoints.keep, frozenset(anyway))
+    stage = folder / STAGE
+    if stage.exists():
+        check_identity(stage, verify(stage)["identity"], ready.identity, anyway)
+    else:
+        checkpoints.newest()
+    keep = recipe.checkpoints.after == "keep"
+    return Saving(checkpoints, recipe.checkpoints.steps, recipe.checkpoints.minutes, last=keep)
+
+
+def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> None:
     """Train on the training rows; publish the model and what the stage did into the run's folder.
 
-    Args:
-        work: A folder for files that are not needed afterwards.
+    A stage that is finished is used as it stands; one that was stopped goes on from its newest checkpoint.
     """
+    if (folder / STAGE).exists():
+        progress.say(f"{STAGE} is finished; used as it stands")
+        return
     task, tokenizer, window, loaded = ready.task, ready.tokenizer, ready.window, ready.loaded
-    rows, cut = encode(parts.tables["train"], task, tokenizer, window, work / "train.arrow", progress)
+    # A model without its stage is from a run stopped between the two; the last checkpoint leads to it again.
+    shutil.rmtree(folder / "model", ignore_errors=True)
     # What the Trainer itself writes, such as a tracker's logs, stays with the run.
-    trained = train(loaded.model, task, tokenizer, rows, ready.settings, folder / "trainer", progress)
+    own = folder / "trainer"
+    trained = train(loaded.model, task, tokenizer, ready.rows, ready.settings, own, progress, saving, ready.where)
     save(loaded.model, tokenizer, task, window, folder / "model")
     about = {
         "steps": trained.steps,
         "seconds": round(trained.seconds, 3),
         "precision": trained.precision,
-        "window": {"tokens": window.tokens, "keep": window.keep, "train": cut},
+        "window": {"tokens": window.tokens, "keep": window.keep, "train": ready.cut},
         "new_parameters": list(loaded.fresh),
         "unused_tensors": list(loaded.unused),
         "history": trained.history,
     }
-    with publish(folder / "stages" / "01-finetune") as staging:
+    with publish(folder / STAGE, {"identity": ready.identity}) as staging:
         write_json(staging / "history.json", about)
+    if not saving.last:
+        shutil.rmtree(saving.checkpoints.folder, ignore_errors=True)
 
 
 def settings_of(recipe: Recipe) -> Settings:

@@ -135,13 +135,15 @@ def encode(
     rows: Table, task: Task[Any], tokenizer: Any, window: Window, path: Path, progress: Progress
 ) -> tuple[Any, dict[str, Any]]:
     """Tokens of every row, memory-mapped from `path`, and how much of the text the window cut."""
-    counts = {"rows": len(rows), "rows_cut": 0, "tokens": 0, "tokens_cut": 0}
+    counts = {"rows": len(rows), "rows_cut": 0, "tokens": 0, "tokens_cut": 0, "done": 0}
 
     def batches() -> Iterator[dict[str, list[Any]]]:
         with progress.bar("reading tokens", len(rows)) as bar:
             for chunk in rows.chunks(CHUNK):
                 features = task.encode(chunk, tokenizer, window)
                 for feature in features:
+                    feature["row"] = counts["done"]
+                    counts["done"] += 1
                     cut = feature.pop("cut")
                     counts["rows_cut"] += cut > 0
                     counts["tokens_cut"] += cut
@@ -149,4 +151,6 @@ def encode(
                 bar.advance(len(features))
                 yield {name: [feature[name] for feature in features] for name in features[0]}
 
-    return table.write(batches(), path), counts
+    encoded = table.write(batches(), path)
+    del counts["done"]
+    return encoded, counts

@@ -1,0 +1,136 @@
+"""SIGKILL at many instants: every run resumes and ends with weights and optimizer equal to the bit.
+
+Half of the kills come at random times, half inside a save; further ones during resume, rotation and the publishing of
+the model. After each kill, a run that had a checkpoint must still have a valid one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from common import arguments, finish, write_page
+from tiny_fit import KEEP, TinyFit, draw, kill_when, result
+from warmstart.checkpoints import Checkpoints
+from warmstart.errors import RunError
+
+
+def valid(run: Path) -> bool:
+    """Whether a checkpoint is whole."""
+    try:
+        return Checkpoints(run / "checkpoints").newest()[0] is not None
+    except RunError:  # made otherwise than with no identity at all: so it is whole
+        return True
+
+
+def staging(run: Path, name: str) -> Callable[[], bool]:
+    """Whether something of this name is being written."""
+    return lambda: any(run.glob(f"**/.{name}*.staging"))
+
+
+def rotating(run: Path) -> Callable[[], bool]:
+    """Whether a newer checkpoint is in its place and an older one not yet gone."""
+    return lambda: len(list((run / "checkpoints").glob("step-*"))) > KEEP
+
+
+class Proof:
+    """Kills and what became of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.tiny = TinyFit(folder)
+        self.random = draw(0)
+        started = time.monotonic()
+        assert self.tiny.run(folder / "alone") == 0
+        self.seconds = time.monotonic() - started
+        self.expected = result(folder / "alone")
+        self.counts: dict[str, dict[str, int]] = {}
+        self.lost = 0
+
+    def case(self, kind: str) -> None:
+        """Kill one run, resume it, and compare."""
+        count = self.counts.setdefault(kind, {"runs": 0, "bit_equal": 0})
+        run = self.folder / "run"
+        while True:  # until the kill hit what it was meant for
+            shutil.rmtree(run, ignore_errors=True)
+            if self._kill(kind, run):
+                break
+        had = any((run / "checkpoints").glob("step-*")) if run.exists() else False
+        self.lost += had and not valid(run)
+        count["runs"] += 1
+        count["bit_equal"] += self.tiny.run(run) == 0 and result(run) == self.expected
+
+    def _kill(self, kind: str, run: Path) -> bool:
+        always = lambda: True  # noqa: E731
+        if kind == "random":
+            return kill_when(self.tiny.start(run), always, self.random.uniform(0, self.seconds))
+        if kind == "save":
+            after = self.random.randint(0, 6)  # which of the saves
+            wanted = lambda: staging(run, "step-")() and len(list(run.glob("checkpoints/step-*"))) >= min(after, KEEP)  # noqa: E731
+            hit = kill_when(self.tiny.start(run), wanted, self.random.uniform(0, 0.008))
+            return hit and staging(run, "step-")()
+        if kind == "publish":
+            hit = kill_when(self.tiny.start(run), staging(run, "model."), self.random.uniform(0, 0.01))
+            return hit and staging(run, "model.")()
+        if kind == "rotation":
+            return kill_when(self.tiny.start(run), rotating(run), 0) and (run / "checkpoints").exists()
+        # During resume: a run is killed after its first saves, goes on, and is killed again while it starts.
+        first = kill_when(self.tiny.start(run), lambda: valid_count(run) >= KEEP, self.random.uniform(0, 0.05))
+        return first and kill_when(self.tiny.start(run), always, self.random.uniform(0, self.seconds / 2))
+
+
+def valid_count(run: Path) -> int:
+    """How many checkpoints are in their place."""
+    return len(list(run.glob("checkpoints/step-*")))
+
+
+def main() -> None:
+    """Prove and report."""
+    args = arguments(__doc__ or "", 100, "kills of the main part")
+    with tempfile.TemporaryDirectory() as name:
+        proof = Proof(Path(name))
+        other = max(args.n * 3 // 10 // 3, 1)
+        plan = ["random"] * (args.n - args.n // 2) + ["save"] * (args.n // 2)
+        plan += ["resume"] * other + ["rotation"] * other + ["publish"] * other
+        for kind in plan:
+            proof.case(kind)
+    main_part = [proof.counts[kind] for kind in ("random", "save") if kind in proof.counts]
+    rest = [proof.counts[kind] for kind in ("resume", "rotation", "publish")]
+    figures: dict[str, Any] = {
+        "runs": sum(count["runs"] for count in main_part),
+        "bit_equal": sum(count["bit_equal"] for count in main_part),
+        "inside_a_save": proof.counts.get("save", {"runs": 0})["runs"],
+        "more_runs": sum(count["runs"] for count in rest),
+        "more_bit_equal": sum(count["bit_equal"] for count in rest),
+        "left_without_a_valid_checkpoint": proof.lost,
+    }
+    if args.write:
+        write_page("kill", "Killed at any instant", "make proof-kill", _page(figures, proof.counts))
+    finish(figures)
+
+
+def _page(figures: dict[str, Any], counts: dict[str, dict[str, int]]) -> str:
+    named = {
+        "random": "at a random time of the run",
+        "save": "inside a save",
+        "resume": "during the start of a resumed run",
+        "rotation": "between a save and the removal of the oldest checkpoint",
+        "publish": "while the finished model is written",
+    }
+    rows = "\n".join(f"| {named[kind]} | {c['runs']} | {c['bit_equal']} |" for kind, c in counts.items())
+    return (
+        f"**{figures['bit_equal']} of {figures['runs']}** runs killed with SIGKILL resumed and ended with weights, "
+        "optimizer, random state and scores equal to the bit to the run left alone; "
+        f"{figures['more_bit_equal']} of {figures['more_runs']} in the harder places. "
+        f"{figures['left_without_a_valid_checkpoint']} runs that had a checkpoint were left without a valid one.\n\n"
+        f"| killed | runs | bit-equal |\n| --- | ---: | ---: |\n{rows}\n\n"
+        "The training is a tiny encoder on 64 rows, 24 steps with dropout, a checkpoint every 3 steps, two kept."
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""What a training depends on: if all of it is the same, going on from a checkpoint gives the same model to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from warmstart.environment import environment
+from warmstart.recipe import Recipe
+from warmstart.stages.prepare import Parts
+
+_CONTENT_COUNTS = {"model", "data.train", "data.dev", "data.test"}
+"""Fields that name files: what counts is in them, and is known by its fingerprint."""
+
+
+def identity(recipe: Recipe, parts: Parts, tokens: str) -> dict[str, Any]:
+    """Settings, versions, threads and data by dotted name.
+
+    Args:
+        tokens: Checksum of the encoded training rows, which stands for tokenizer, window and labels.
+    """
+    found = environment()
+    settings = dict(_flat(recipe.model_dump(mode="json"), ""))
+    return {
+        **{f"recipe.{name}": value for name, value in sorted(settings.items()) if not name.startswith("checkpoints.")},
+        **{f"data.{name}": part.fingerprint for name, part in parts.tables.items()},
+        "data.tokens": tokens,
+        "threads": found["threads"],
+        "python": found["python"],
+        "processor": found["processor"],
+        "accelerator": found["accelerator"],
+        **{f"versions.{name}": version for name, version in found["versions"].items()},
+    }
+
+
+def _flat(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, inner in value.items():
+        key = f"{prefix}{name}"
+        if key in _CONTENT_COUNTS:
+            continue
+        if isinstance(inner, dict):
+            yield from _flat(inner, f"{key}.")
+        else:
+            yield key, inner
