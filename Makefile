@@ -47,3 +47,15 @@ PROOF = PYTHONPATH=benchmarks $(PYTHON)
 .PHONY: proof-kill
 proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-equal.
 	@$(PROOF) proofs/kill.py $(SIZE)
+
+.PHONY: proof-corrupt
+proof-corrupt:  ## N= random corruptions of a checkpoint: none is taken in silence.
+	@$(PROOF) proofs/corrupt.py $(SIZE)
+
+.PHONY: proof-order
+proof-order:  ## The order of rows after a resume is the order without one, over N= cases.
+	@$(PROOF) proofs/order.py $(SIZE)
+
+.PHONY: proof-full-disk
+proof-full-disk:  ## A disk full at N= sizes: a clear exit code, then a resume that ends bit-equal.
+	@$(PROOF) proofs/full_disk.py $(SIZE)

@@ -67,7 +67,7 @@ class TinyFit:
             self.fit(out)
             code = 0
         except WarmstartError as error:
-            (out.parent / f"{out.name}.error").write_text(str(error), encoding="utf-8")
+            (self.train.parent / "last-error").write_text(str(error), encoding="utf-8")
             code = error.exit_code
         finally:
             os._exit(code)

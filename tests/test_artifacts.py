@@ -36,11 +36,13 @@ def test_nothing_is_overwritten(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("damage", ["flip", "cut", "delete", "no manifest"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "delete", "no manifest", "other manifest"])
 def test_damage_is_named(tmp_path, damage):
     make(tmp_path / "out")
-    path = tmp_path / "out" / ("manifest.json" if damage == "no manifest" else "deep/a.bin")
-    if damage in {"delete", "no manifest"}:
+    path = tmp_path / "out" / ("manifest.json" if "manifest" in damage else "deep/a.bin")
+    if damage == "other manifest":
+        path.write_text(path.read_text().replace("a test", "a tent"))
+    elif damage in {"delete", "no manifest"}:
         path.unlink()
     else:
         path.write_bytes(b"12355" if damage == "flip" else b"123")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -12,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from warmstart.errors import RunError
+from warmstart.errors import DiskError, RunError
 
 MANIFEST = "manifest.json"
 
@@ -35,7 +37,8 @@ def publish(folder: Path, about: Mapping[str, Any] | None = None) -> Iterator[Pa
         staging.chmod(0o755)
         yield staging
         files = {str(path.relative_to(staging)): describe(path) for path in _files(staging)}
-        write_json(staging / MANIFEST, {**(about or {}), "files": files})
+        manifest = {**(about or {}), "files": files}
+        write_json(staging / MANIFEST, {**manifest, "seal": _seal(manifest)})
         for path in _files(staging):
             _flush(path)
         _flush(staging)
@@ -44,6 +47,42 @@ def publish(folder: Path, about: Mapping[str, Any] | None = None) -> Iterator[Pa
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         raise
+
+
+@contextmanager
+def disk_errors(folder: Path) -> Iterator[None]:
+    """Turn what any library raises about a full or closed disk into a `DiskError` that says what to do."""
+    try:
+        yield
+    except Exception as error:
+        number = error.errno if isinstance(error, OSError) else _errno_told(error)
+        if number not in _DISK:
+            raise
+        raise DiskError(
+            f"{folder}: {_DISK[number]} ({_free(folder)} free); mend that and run the same command again to go on"
+        ) from error
+
+
+_DISK = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the disk can only be read",
+    errno.EACCES: "there is no permission to write here",
+    errno.EPERM: "there is no permission to write here",
+    errno.EIO: "the disk does not work",
+}
+
+
+def _errno_told(error: Exception) -> int:
+    """The system's error number where a library put it into words only, as safetensors does."""
+    found = re.search(r"(?:os error |code: |errno )(\d+)", str(error), re.IGNORECASE)
+    return int(found.group(1)) if found else 0
+
+
+def _free(folder: Path) -> str:
+    while not folder.exists():
+        folder = folder.parent
+    return f"{shutil.disk_usage(folder).free / 1e6:,.1f} MB"
 
 
 def sweep(parent: Path) -> None:
@@ -64,6 +103,8 @@ def verify(folder: Path) -> dict[str, Any]:
         raise RunError(f"{folder} has no {MANIFEST}, so it was not finished or is not of warmstart's making") from None
     except ValueError as error:
         raise RunError(f"{path}: not JSON: {error}") from None
+    if not isinstance(manifest, dict) or manifest.pop("seal", None) != _seal(manifest):
+        raise RunError(f"{path} was changed: it does not hold what was written")
     for name, expected in manifest["files"].items():
         if not (folder / name).is_file():
             raise RunError(f"{folder / name} is missing; {MANIFEST} lists it")
@@ -71,6 +112,11 @@ def verify(folder: Path) -> dict[str, Any]:
         if found != expected:
             raise RunError(f"{folder / name} was changed: found {found}, {MANIFEST} says {expected}")
     return manifest
+
+
+def _seal(manifest: Mapping[str, Any]) -> str:
+    """A checksum over the manifest itself, so that a change in it is noticed like one in any other file."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def describe(path: Path) -> dict[str, Any]:
@@ -88,9 +134,12 @@ def write_json(path: Path, value: Any) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a text file in one step, so that a reader finds the old file or the new one."""
     staging = path.with_name(f".{path.name}.{os.getpid()}.staging")
-    staging.write_text(text, encoding="utf-8")
-    _flush(staging)
-    staging.replace(path)
+    try:
+        staging.write_text(text, encoding="utf-8")
+        _flush(staging)
+        staging.replace(path)
+    finally:
+        staging.unlink(missing_ok=True)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -7,6 +7,7 @@
     ├── RunError                 a run folder is missing, unfinished or already taken
     ├── MissingExtra             an optional package is not installed
     ├── TrainingError            a training went wrong: its loss is no number
+    ├── DiskError                the disk is full, or a folder cannot be written to
     └── Stopped                  a signal stopped a training, which was saved first
 
 Every message says what happened, what was found, what was expected, and what to type next.
@@ -59,6 +60,12 @@ class TrainingError(WarmstartError):
     """A training went wrong: its loss is no number."""
 
     exit_code = 8
+
+
+class DiskError(WarmstartError):
+    """The disk is full, or a folder cannot be written to."""
+
+    exit_code = 9
 
 
 class Stopped(WarmstartError):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from warmstart import tasks
-from warmstart.artifacts import sweep, write_json, write_text
+from warmstart.artifacts import disk_errors, sweep, write_json, write_text
 from warmstart.deploy.predictor import Predictor
 from warmstart.environment import environment
 from warmstart.errors import RunError
@@ -42,18 +43,13 @@ def carry_out(
     check_trainer_options(recipe.trainer)
     kind = tasks.find(recipe.task.name)
     schema = kind.schema(tasks.options_of(recipe.task.name, recipe.task.options))
-    work = _work_folder(folder)
-    try:
+    with disk_errors(folder), _work_folder(folder) as work:
         parts = read_parts(recipe, schema, work if rows is not None else cache_folder(), progress, rows)
         ready = make_ready(recipe, parts, work, progress)
         saving = saving_of(recipe, ready, folder, resume_anyway)
         _begin(folder, recipe, parts)
         finetune(ready, saving, folder, progress)
         write_json(folder / "metrics.json", _measure(folder, parts, progress))
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        if not any(folder.iterdir()):
-            folder.rmdir()
     return Run(folder)
 
 
@@ -61,7 +57,8 @@ def claim(folder: Path) -> None:
     """Refuse a folder that holds a finished run, or anything that is not a run; a stopped one goes on."""
     if folder.exists() and not folder.is_dir():
         raise RunError(f"{folder} is a file, and a run is a folder; choose another place with --out")
-    if not folder.exists() or not any(folder.iterdir()):
+    # A kill may leave hidden files that are no part of a run; they are swept away when it goes on.
+    if not folder.exists() or all(path.name.startswith(".") for path in folder.iterdir()):
         return
     if (folder / "metrics.json").is_file():
         raise RunError(f"{folder} holds a finished run; choose another with --out, or remove it")
@@ -75,12 +72,18 @@ def cache_folder() -> Path:
     return Path(os.environ.get("WARMSTART_CACHE") or Path(base) / "warmstart")
 
 
-def _work_folder(folder: Path) -> Path:
+@contextmanager
+def _work_folder(folder: Path) -> Iterator[Path]:
     """An empty folder for files not needed afterwards: inside the run, since /tmp may be memory."""
     work = folder / ".work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    return work
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def _begin(folder: Path, recipe: Recipe, parts: Parts) -> None:

@@ -58,7 +58,7 @@ app = typer.Typer(
     no_args_is_help=True,
     epilog=(
         "Exit codes: 0 done, 2 wrong usage, 3 recipe, 4 data, 5 model, 6 run folder, 7 missing package, "
-        "8 training, 70 a fault of ours, 75 stopped and saved: run it again to go on, 130 interrupted."
+        "8 training, 9 disk, 70 a fault of ours, 75 stopped and saved: run it again to go on, 130 interrupted."
     ),
 )
 def _about() -> None:

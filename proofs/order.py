@@ -1,0 +1,131 @@
+"""The order of examples after a resume is the order without one, for every epoch and offset, with 0 and 2 workers.
+
+A tiny training notes the rows of each batch. It is stopped after each of its steps in turn and resumed; the rows
+before and after must together be those of the training left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import torch
+
+from common import ROOT, arguments, finish, write_page
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+from tiny import tiny_model, tiny_tokenizer
+from warmstart import training
+from warmstart.checkpoints import Checkpoints
+from warmstart.data.table import write
+from warmstart.tasks.classify import Classify, ClassifyOptions
+from warmstart.windows import Window
+
+ROWS, BATCH, EPOCHS = 37, 4, 3  # the last batch of an epoch is a short one
+
+
+class Stop(Exception):
+    """Stands for a kill."""
+
+
+class Watcher:
+    """Progress that stops a training after a step."""
+
+    def __init__(self, step: int | None) -> None:
+        self.step, self.done = step, 0
+
+    def bar(self, name: str, total: float | None) -> Any:
+        return self
+
+    def __enter__(self) -> Watcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+    def advance(self, amount: float = 1, note: str = "") -> None:
+        self.done += int(amount)
+        if self.done == self.step and amount == 1:
+            raise Stop
+
+
+@contextlib.contextmanager
+def noting(noted: list[list[int]]) -> Iterator[None]:
+    """Note the rows of each batch that is trained on."""
+    step_of = training._Trainer.training_step
+
+    def note(self: Any, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
+        noted.append(inputs["row"].tolist())
+        return step_of(self, model, inputs, num_items_in_batch)
+
+    training._Trainer.training_step = note  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        training._Trainer.training_step = step_of  # type: ignore[method-assign]
+
+
+def main() -> None:
+    """Prove and report."""
+    args = arguments(__doc__ or "", 60, "cases")
+    torch.set_num_threads(1)
+    task = Classify.learn(ClassifyOptions(), ["a", "b"], pair=False)
+    texts = {"text": [f"the film {n}" for n in range(ROWS)], "label": ["ab"[n % 2] for n in range(ROWS)]}
+    features = task.encode(texts, tiny_tokenizer(), Window(16))
+    columns = {name: [one[name] for one in features] for name in ("input_ids", "token_type_ids", "labels")}
+    steps = -(-ROWS // BATCH) * EPOCHS
+    cases = [(step, workers) for step in range(1, steps) for workers in (0, 2)][: args.n]
+    equal = 0
+    with tempfile.TemporaryDirectory() as name:
+        rows = write([{**columns, "row": list(range(ROWS))}], Path(name) / "rows.arrow")
+
+        def seen(folder: Path, stop: int | None, workers: int) -> list[list[int]]:
+            """The rows of each batch, in order; the training may be stopped after a step."""
+            noted: list[list[int]] = []
+            with noting(noted), contextlib.suppress(Stop):
+                settings = training.Settings(
+                    batch=BATCH, epochs=EPOCHS, precision="fp32", trainer={"dataloader_num_workers": workers}
+                )
+                saving = training.Saving(Checkpoints(folder), steps=1, minutes=None)
+                model, watcher = tiny_model("bert", "sequence", 2), Watcher(stop)
+                training.train(model, task, tiny_tokenizer(), rows, settings, folder / "own", watcher, saving)
+            return noted
+
+        def resumed(folder: Path, stop: int, workers: int) -> list[list[int]]:
+            """The same, stopped after a step, which is not saved, and gone on with."""
+            return seen(folder, stop, workers)[: stop - 1] + seen(folder, None, workers)
+
+        alone = {workers: seen(Path(name) / f"alone-{workers}", None, workers) for workers in (0, 2)}
+        for step, workers in cases:
+            equal += resumed(Path(name) / f"case-{step}-{workers}", step, workers) == alone[workers]
+    figures = {"cases": len(cases), "equal": equal, "workers_agree": alone[0] == alone[2]}
+    figures["every_row_once_an_epoch"] = all(
+        sorted(row for batch in alone[0][start : start + steps // EPOCHS] for row in batch) == list(range(ROWS))
+        for start in range(0, steps, steps // EPOCHS)
+    )
+    if args.write:
+        write_page("order", "Order of rows after a resume", "make proof-order", _page(figures))
+    finish(figures)
+
+
+def _page(figures: dict[str, Any]) -> str:
+    return (
+        f"**{figures['equal']} of {figures['cases']}** resumed trainings saw the rows, batch by batch, that the "
+        f"training left alone saw: {EPOCHS} epochs of {ROWS} rows in batches of {BATCH}, stopped after each step in "
+        "turn, with 0 and with 2 loader workers."
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""A small sample of each proof holds, and ends with its line of JSON."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def prove(name: str, n: int) -> dict:
+    env = {**os.environ, "PYTHONPATH": f"{ROOT / 'benchmarks'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    command = [sys.executable, ROOT / "proofs" / f"{name}.py", "--n", str(n)]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    if "unshare" in done.stderr and "not permitted" in done.stderr:
+        pytest.skip("this machine allows no mount namespace of one's own")
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_killed_runs_end_bit_equal():
+    found = prove("kill", 4)
+    assert found["bit_equal"] == found["runs"] == 4
+    assert found["more_bit_equal"] == found["more_runs"] == 3
+    assert found["left_without_a_valid_checkpoint"] == 0
+
+
+def test_no_corruption_is_silent():
+    found = prove("corrupt", 40)
+    assert found["tried"] > 30
+    assert found["silent"] == 0
+
+
+def test_rows_come_in_the_same_order_after_a_resume():
+    found = prove("order", 6)
+    assert found == {"cases": 6, "equal": 6, "workers_agree": True, "every_row_once_an_epoch": True}
+
+
+def test_a_full_disk_is_said_and_gone_on_from():
+    found = prove("full_disk", 2)
+    assert found == {"sizes": 2, "clear": 2, "resumed_bit_equal": 2, "read_only_code": 9}
