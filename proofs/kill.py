@@ -6,6 +6,7 @@ the model. After each kill, a run that had a checkpoint must still have a valid 
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -27,14 +28,26 @@ def valid(run: Path) -> bool:
         return True
 
 
+def names(folder: Path) -> list[str]:
+    """What a folder holds; nothing where it is not there (any more)."""
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+
+
 def staging(run: Path, name: str) -> Callable[[], bool]:
     """Whether something of this name is being written."""
-    return lambda: any(run.glob(f"**/.{name}*.staging"))
+    return lambda: any(
+        one.startswith(f".{name}") and one.endswith(".staging")
+        for folder in (run, run / "checkpoints")
+        for one in names(folder)
+    )
 
 
-def rotating(run: Path) -> Callable[[], bool]:
-    """Whether a newer checkpoint is in its place and an older one not yet gone."""
-    return lambda: len(list((run / "checkpoints").glob("step-*"))) > KEEP
+def saved(run: Path) -> int:
+    """How many checkpoints are in their place."""
+    return sum(one.startswith("step-") for one in names(run / "checkpoints"))
 
 
 class Proof:
@@ -59,33 +72,32 @@ class Proof:
             shutil.rmtree(run, ignore_errors=True)
             if self._kill(kind, run):
                 break
-        had = any((run / "checkpoints").glob("step-*")) if run.exists() else False
+        had = saved(run) > 0
         self.lost += had and not valid(run)
         count["runs"] += 1
         count["bit_equal"] += self.tiny.run(run) == 0 and result(run) == self.expected
 
     def _kill(self, kind: str, run: Path) -> bool:
-        always = lambda: True  # noqa: E731
+        """Start a run and kill it; False if the kill missed what it was meant for."""
+        now = self.random.uniform
         if kind == "random":
-            return kill_when(self.tiny.start(run), always, self.random.uniform(0, self.seconds))
+            return kill_when(self.tiny.start(run), _at_once, now(0, self.seconds))
         if kind == "save":
-            after = self.random.randint(0, 6)  # which of the saves
-            wanted = lambda: staging(run, "step-")() and len(list(run.glob("checkpoints/step-*"))) >= min(after, KEEP)  # noqa: E731
-            hit = kill_when(self.tiny.start(run), wanted, self.random.uniform(0, 0.008))
-            return hit and staging(run, "step-")()
+            least = min(self.random.randint(0, 6), KEEP)  # the first, second or a later save
+            saving = staging(run, "step-")
+            return kill_when(self.tiny.start(run), lambda: saving() and saved(run) >= least, now(0, 0.008)) and saving()
         if kind == "publish":
-            hit = kill_when(self.tiny.start(run), staging(run, "model."), self.random.uniform(0, 0.01))
-            return hit and staging(run, "model.")()
+            publishing = staging(run, "model.")
+            return kill_when(self.tiny.start(run), publishing, now(0, 0.01)) and publishing()
         if kind == "rotation":
-            return kill_when(self.tiny.start(run), rotating(run), 0) and (run / "checkpoints").exists()
+            return kill_when(self.tiny.start(run), lambda: saved(run) > KEEP, 0)
         # During resume: a run is killed after its first saves, goes on, and is killed again while it starts.
-        first = kill_when(self.tiny.start(run), lambda: valid_count(run) >= KEEP, self.random.uniform(0, 0.05))
-        return first and kill_when(self.tiny.start(run), always, self.random.uniform(0, self.seconds / 2))
+        first = kill_when(self.tiny.start(run), lambda: saved(run) >= KEEP, now(0, 0.05))
+        return first and kill_when(self.tiny.start(run), _at_once, now(0, self.seconds / 2))
 
 
-def valid_count(run: Path) -> int:
-    """How many checkpoints are in their place."""
-    return len(list(run.glob("checkpoints/step-*")))
+def _at_once() -> bool:
+    return True
 
 
 def main() -> None:
