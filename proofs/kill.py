@@ -6,7 +6,6 @@ the model. After each kill, a run that had a checkpoint must still have a valid 
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
@@ -31,7 +30,7 @@ def valid(run: Path) -> bool:
 def names(folder: Path) -> list[str]:
     """What a folder holds; nothing where it is not there (any more)."""
     try:
-        return os.listdir(folder)
+        return [path.name for path in folder.iterdir()]
     except FileNotFoundError:
         return []
 
