@@ -168,3 +168,11 @@ def test_a_fault_of_ours_is_called_one(monkeypatch, capsys):
         main()
     assert left.value.code == 70
     assert "a fault of warmstart's" in capsys.readouterr().err
+
+
+def test_many_findings_of_one_kind_are_summed_up(encoder, tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text("text,label\n" + "".join(f"text {n},{'ab'[n % 2]}{',extra' if n > 9 else ''}\n" for n in range(40)))
+    shown = call("fit", path, "--model", encoder, "--extra-columns", "ignore", "--out", tmp_path / "run", *QUICK).output
+    assert shown.count("the extra are ignored") == 3
+    assert "27 more findings of the kind extra-cells" in " ".join(shown.split())

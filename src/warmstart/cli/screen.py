@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,8 @@ from rich.table import Table
 
 from warmstart.progress import Bar
 
+SHOWN = 3
+"""Findings of one kind that are shown."""
 console = Console()
 errors = Console(stderr=True)
 
@@ -73,12 +76,20 @@ def number(value: Any) -> str:
 
 
 def findings(found: Iterable[Mapping[str, Any]]) -> None:
-    """What was found in the data, a line each."""
+    """What was found in the data: the first few of each kind, and how many more there are."""
     style = {"error": "red", "warning": "yellow", "note": "dim"}
+    seen: Counter[str] = Counter()
+    more: Counter[str] = Counter()
     for one in found:
+        seen[one["kind"]] += 1
+        if seen[one["kind"]] > SHOWN:
+            more[one["kind"]] += one["count"]
+            continue
         at = f"{one['file']}:{one['line']}: " if one.get("file") else ""
         errors.print(f"[{style[one['severity']]}]{one['severity']}[/] {at}", end="", highlight=False)
         errors.print(one["message"], markup=False, highlight=False)
+    for kind, count in more.items():
+        errors.print(f"{count:,} more findings of the kind {kind}; `--json` or data.json lists them", highlight=False)
 
 
 def print_json(value: Any) -> None:
