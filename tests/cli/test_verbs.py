@@ -176,3 +176,19 @@ def test_many_findings_of_one_kind_are_summed_up(encoder, tmp_path):
     shown = call("fit", path, "--model", encoder, "--extra-columns", "ignore", "--out", tmp_path / "run", *QUICK).output
     assert shown.count("the extra are ignored") == 3
     assert "27 more findings of the kind extra-cells" in " ".join(shown.split())
+
+
+def test_a_file_beside_a_run_is_read_as_the_runs_own_were(encoder, tmp_path):
+    """Such as tabs in files that are named .csv, rows without a header, columns by number."""
+    for name, count in (("train.csv", 30), ("test.csv", 8)):
+        rows = "".join(f"x\t{n % 2}\ttext {name} {n}\n" for n in range(count))
+        (tmp_path / name).write_text(rows)
+    words = ["--format", "tsv", "--no-header", "--text", "3", "--label", "2", "--out", tmp_path / "run", "--json"]
+    told = call("fit", tmp_path / "train.csv", "--test", tmp_path / "test.csv", "--model", encoder, *words, *QUICK)
+    again = call("evaluate", tmp_path / "run", tmp_path / "test.csv", "--json")
+    assert json.loads(again.stdout)["metrics"] == json.loads(told.stdout.splitlines()[-1])["metrics"]["test"]
+    (tmp_path / "more.jsonl").write_text('{"text": "other", "label": "1"}\n')
+    other = ["--header", "--text", "text", "--label", "label", "--json"]
+    assert (
+        json.loads(call("evaluate", tmp_path / "run", tmp_path / "more.jsonl", *other).stdout)["metrics"]["rows"] == 1
+    )

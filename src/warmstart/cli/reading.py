@@ -17,8 +17,9 @@ def source_of(run: str, file: str, said: dict[str, Any], schema: Schema) -> Sour
     if (Path(run) / "recipe.yaml").is_file():
         data = Run(run).recipe.data
         own = data.reading("test") or data.reading("train") or {}
-        # The format belongs to the file, not to the run: a run on CSV can be asked about JSONL.
-        own = {f"data.{name}": value for name, value in own.items() if name not in {"files", "format"}}
+        # A format that was said belongs to files so named: a run on CSV can still be asked about JSONL.
+        alike = Path(own["files"][0]).suffixes == Path(file).suffixes
+        own = {f"data.{name}": value for name, value in own.items() if name != "files" and (alike or name != "format")}
     recipe = make_recipe({"model": run, **own, **said, "data.train": file})
     reading = recipe.data.reading("train") or {}
     columns = {name: column for name, column in reading["columns"].items() if name in schema.names}
