@@ -9,12 +9,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from warmstart.errors import RunError
+from warmstart.jsons import MEGABYTE, check_regular, read_object
 
 MANIFEST = "manifest.json"
+LARGEST_MANIFEST = 16 * MEGABYTE
 
 
 @contextmanager
@@ -59,18 +61,34 @@ def verify(folder: Path) -> dict[str, Any]:
     """The manifest of a published folder, after every file in it was found to be as it was written."""
     path = folder / MANIFEST
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        manifest = read_object(path, RunError, LARGEST_MANIFEST)
     except FileNotFoundError:
         raise RunError(f"{folder} has no {MANIFEST}, so it was not finished or is not of warmstart's making") from None
-    except ValueError as error:
-        raise RunError(f"{path}: not JSON: {error}") from None
-    for name, expected in manifest["files"].items():
-        if not (folder / name).is_file():
-            raise RunError(f"{folder / name} is missing; {MANIFEST} lists it")
+    files = manifest.get("files")
+    if not isinstance(files, dict):
+        raise RunError(f"{path}: files: found {type(files).__name__}, expected the folder's files by name")
+    for name, expected in files.items():
+        _check_inside(folder, name)
         found = describe(folder / name)
         if found != expected:
             raise RunError(f"{folder / name} was changed: found {found}, {MANIFEST} says {expected}")
     return manifest
+
+
+def _check_inside(folder: Path, name: str) -> None:
+    """Refuse a name in a manifest that leads out of its folder, by `..`, from the root or over a link."""
+    parts = PurePosixPath(name).parts
+    if not parts or ".." in parts or PurePosixPath(name).is_absolute() or "\\" in name or "\0" in name:
+        raise RunError(f"{folder / MANIFEST}: files: found {name!r}, expected a file inside the folder")
+    for depth in range(1, len(parts)):
+        if folder.joinpath(*parts[:depth]).is_symlink():
+            raise RunError(
+                f"{folder.joinpath(*parts[:depth])}: found a link, expected a folder; put a copy in its place"
+            )
+    try:
+        check_regular(folder / name, RunError)
+    except OSError:
+        raise RunError(f"{folder / name} is missing; {MANIFEST} lists it") from None
 
 
 def describe(path: Path) -> dict[str, Any]:

@@ -30,7 +30,9 @@ def command(
     elif layers:
         _show_layers(_model_of(what), json)
     elif recipe and not json:
-        typer.echo((Path(what) / "recipe.yaml").read_text(encoding="utf-8"), nl=False)
+        from warmstart.jsons import read_text
+
+        typer.echo(read_text(Path(what) / "recipe.yaml", RunError), nl=False)
     else:
         _show_run(what, json, recipe)
 
