@@ -47,3 +47,7 @@ PROOF = PYTHONPATH=benchmarks $(PYTHON)
 .PHONY: proof-kill
 proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-equal.
 	@$(PROOF) proofs/kill.py $(SIZE)
+
+.PHONY: proof-hostile
+proof-hostile:  ## N= hostile folders and recipes under strace: nothing is run, opened outside or called.
+	@$(PROOF) proofs/hostile.py $(SIZE)

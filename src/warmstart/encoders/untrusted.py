@@ -113,7 +113,7 @@ def _check_weights(folder: Path) -> None:
         for path in sorted(folder.iterdir()):
             if path.suffix.lower() in PICKLES:
                 raise ModelError(
-                    f"{path}: found weights in a format that can run code when opened, expected {WEIGHTS}; "
+                    f"{path}: found weights in a format that is not read here, as it may run code; expected {WEIGHTS}; "
                     "ask whoever made the model for it, or convert it where nothing can be lost"
                 )
 

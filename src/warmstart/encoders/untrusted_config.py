@@ -9,6 +9,7 @@ from typing import Any
 
 from transformers import CONFIG_MAPPING
 from transformers.models.auto import modeling_auto
+from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
 
 from warmstart.errors import ModelError, nearest
 from warmstart.jsons import read_object
@@ -43,10 +44,15 @@ FREE = frozenset({"_name_or_path", "name_or_path", "id2label", "label2id", "task
 
 PRIVATE = frozenset({"_name_or_path", "_commit_hash", "_num_labels", "_attn_implementation_autoset", *_CHOICES})
 
+TOKENIZERS = frozenset({"PreTrainedTokenizer", "TokenizersBackend", "PythonBackend"})
+NO_TOKENIZERS = frozenset({"RagTokenizer", "Wav2Vec2PhonemeCTCTokenizer", "MistralCommonBackend"})
+"""Classes that open other folders, or start other programs."""
+
 LARGEST = 1 << 24
 MOST_LAYERS = 1024
+MOST_LABELS = 100_000
 _LAYERS = re.compile(r"(^|_)(n_)?layers?$|num_hidden_groups|inner_group_num")
-_NO_SIZE = re.compile(r"theta|seed|base|index")
+_NO_SIZE = re.compile(r"theta|seed|_index$|^base$")
 _PLAIN = re.compile(r"</?[\w|]+>|(?![.~])[^/\\\x00-\x1f]{0,256}")
 _TEXT_HEADS = (
     "SEQUENCE_CLASSIFICATION",
@@ -74,6 +80,7 @@ def check_config(path: Path) -> None:
         if key.startswith("_") and key not in PRIVATE | known:
             raise ModelError(f"{path}: {key!r}: found a private setting of the library; remove the key")
         _check_value(path, key, key, value)
+    check_tokenizer_class(values, path)
     names = values.get("architectures")
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise ModelError(f"{path}: architectures: found {names!r}, expected a list of names")
@@ -100,6 +107,19 @@ def check_keys(values: Any, path: Path, above: str = "") -> None:
         check_keys(value, path, name)
 
 
+def check_tokenizer_class(values: dict[str, Any], path: Path) -> None:
+    """Refuse a tokenizer of a class that is not one of the library's own for text."""
+    known = TOKENIZERS | {name for name in TOKENIZER_MAPPING_NAMES.values() if name}
+    kind = values.get("tokenizer_class")
+    if kind is None:
+        return
+    if not isinstance(kind, str) or kind.removesuffix("Fast") not in known - NO_TOKENIZERS:
+        raise ModelError(
+            f"{path}: tokenizer_class: found {str(kind)[:80]!r}, expected one that transformers has for text; "
+            "remove the key if tokenizer.json is whole"
+        )
+
+
 def _check_value(path: Path, name: str, key: str, value: Any) -> None:
     """Refuse a number too large to be a size, and a text that could name a file, a folder or an address."""
     if isinstance(value, dict):
@@ -110,9 +130,12 @@ def _check_value(path: Path, name: str, key: str, value: Any) -> None:
             _check_value(path, name, key, one)
     elif isinstance(value, str):
         if key not in FREE and not _PLAIN.fullmatch(value):
-            raise ModelError(f"{path}: {name}: found {value[:80]!r}, expected a word, not a path or an address")
+            raise ModelError(
+                f"{path}: {name}: found {value[:80]!r}, expected a word, not a path or an address; "
+                "remove the key if the model is whole without it"
+            )
     elif isinstance(value, int) and not _NO_SIZE.search(key):
-        most = MOST_LAYERS if _LAYERS.search(key) else LARGEST
+        most = MOST_LAYERS if _LAYERS.search(key) else MOST_LABELS if key.endswith("num_labels") else LARGEST
         if not -1 <= value <= most:
             raise ModelError(f"{path}: {name}: found {value:,}, expected at most {most:,}, and none below -1")
 

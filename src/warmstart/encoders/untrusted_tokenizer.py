@@ -7,37 +7,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
-
-from warmstart.encoders.untrusted_config import check_keys
+from warmstart.encoders.untrusted_config import check_keys, check_tokenizer_class
 from warmstart.errors import ModelError
 from warmstart.jsons import MEGABYTE, read_object
 
 LARGEST = 64 * MEGABYTE
+LARGEST_CONFIG = 8 * MEGABYTE
 LONGEST_PATTERN = 4096
 MOST_GROWTH = 256
 """How many times longer all replacements together may make a text."""
 LONGEST_ADDED = 64
 """How many characters or tokens a rule may put around a text."""
 LONGEST_PADDED = 1 << 20
-CLASSES = frozenset({"PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend", "PythonBackend"})
-REFUSED = frozenset({"RagTokenizer", "Wav2Vec2PhonemeCTCTokenizer", "MistralCommonBackend"})
-"""Classes that open other folders, or start other programs."""
 NOT_FOLLOWED = frozenset({"special_tokens_map_file"})
 """Old folders tell where a file once was; the library has its own place for it and does not look there."""
 
 
 def check_tokenizer_config(path: Path) -> None:
     """Refuse a tokenizer of a class that is not the library's own, or that names files."""
-    values = read_object(path, ModelError)
+    values = read_object(path, ModelError, LARGEST_CONFIG)
     check_keys(values, path)
-    known = CLASSES | {name for name in TOKENIZER_MAPPING_NAMES.values() if name}
-    known = (known | {f"{name}Fast" for name in known}) - REFUSED
-    kind = values.get("tokenizer_class")
-    if kind is not None and (not isinstance(kind, str) or kind not in known):
-        raise ModelError(
-            f"{path}: tokenizer_class: found {str(kind)[:80]!r}, expected one that transformers has for text"
-        )
+    check_tokenizer_class(values, path)
     for key, value in values.items():
         if key.endswith("_file") and value is not None and key not in NOT_FOLLOWED:
             raise ModelError(
