@@ -1,9 +1,9 @@
 """Hostile model folders, runs and recipes under strace: nothing is run, nothing outside is opened, nobody is called.
 
 A process that has the libraries loaded forks for each case, opens the folder there as warmstart does, and strace notes
-every program started, every file opened or changed and every connection. What is not the folder's own and not read by
-the interpreter or its libraries is an effect. Controls, which do run, open and call, show that strace
-would have seen it.
+every program started, every file opened or changed and every connection. An effect is whatever is not the folder's own,
+not read by the interpreter or its libraries, and not read when a benign folder is opened. Controls, which do run, open
+and call, show that strace would have seen it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from common import ROOT, arguments, finish, write_page
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from hostile import CASES, Case, Payload, open_it, save_benign, secret
+from hostile import CASES, Case, Kind, Payload, open_it, save_benign, secret
 
 SECONDS = 120
 """How long one case may take."""
@@ -56,10 +56,10 @@ def trace_me(work: Path, names: list[str]) -> None:
     benign = work / "benign"
     for kind in ("model", "run", "recipe"):  # what is imported late is imported here
         open_it(kind, benign / kind)  # type: ignore[arg-type]
-    cases = {case.name: case for case in CASES}
+    kinds = {case.name: case.kind for case in CASES} | BENIGN
     for number, name in enumerate(names):
         folder = work / str(number) / "it"
-        do = CONTROLS[name] if name in CONTROLS else partial(open_it, cases[name].kind)
+        do = CONTROLS[name] if name in CONTROLS else partial(open_it, kinds[name])
         _mark(number)
         print(json.dumps({"name": name, **_in_a_fork(do, folder)}), flush=True)
     _mark(len(names))
@@ -111,6 +111,9 @@ CONTROLS: dict[str, Callable[[Path], Any]] = {
     "control: someone is called": _call,
 }
 
+BENIGN: dict[str, Kind] = {"benign: a model": "model", "benign: a run": "run", "benign: a recipe": "recipe"}
+"""Opened first: what they read of the system is what opening any folder reads."""
+
 
 # --- around strace ------------------------------------------------------------------------------------------------
 
@@ -118,15 +121,16 @@ CONTROLS: dict[str, Callable[[Path], Any]] = {
 def lay_out(work: Path, cases: list[Case]) -> list[str]:
     """Write the benign folders, and each case's own; give the names in the order of their numbers."""
     save_benign(work / "benign")
-    for number, case in enumerate(cases):
+    makers = {case.name: case for case in cases}
+    names = [*BENIGN, *makers, *CONTROLS]
+    for number, name in enumerate(names):
         folder = work / str(number) / "it"
-        shutil.copytree(work / "benign" / case.kind, folder)
+        kind = makers[name].kind if name in makers else BENIGN.get(name, "model")
+        shutil.copytree(work / "benign" / kind, folder)
         secret(folder).write_text('{"model_type": "bert"}', encoding="utf-8")
-        case.make(folder)
-    for number in range(len(cases), len(cases) + len(CONTROLS)):
-        (work / str(number) / "it").mkdir(parents=True)
-        secret(work / str(number) / "it").write_text("{}", encoding="utf-8")
-    return [*(case.name for case in cases), *CONTROLS]
+        if name in makers:
+            makers[name].make(folder)
+    return names
 
 
 def trace(work: Path, names: list[str]) -> tuple[list[dict[str, str]], list[list[str]]]:
@@ -154,8 +158,8 @@ def trace(work: Path, names: list[str]) -> tuple[list[dict[str, str]], list[list
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"name"')], parts[:-1]
 
 
-def effects(lines: list[str], folder: Path) -> Iterator[str]:
-    """The calls among those noted that reach outside a folder."""
+def effects(lines: list[str], folder: Path, usual: frozenset[Path] = frozenset()) -> Iterator[str]:
+    """The calls among those noted that reach outside a folder, beyond the reading that is usual."""
     for line in lines:
         found = re.match(r"\d+\s+(\w+)\((.*)", line)
         if not found:  # a signal, an exit, the second half of a call
@@ -166,10 +170,21 @@ def effects(lines: list[str], folder: Path) -> Iterator[str]:
                 yield line
         elif call in OPENS and not WRITING.search(rest):
             path = _path(rest)
-            if not path.is_relative_to(folder) and not any(path.is_relative_to(place) for place in LIBRARIES):
+            inside = path.is_relative_to(folder) or any(path.is_relative_to(place) for place in LIBRARIES)
+            if not inside and path not in usual:
                 yield line
         elif not (call in OPENS and _path(rest) == Path(os.devnull)):
             yield line  # a program started, or a file written, moved or removed, wherever it is
+
+
+def usual_reading(parts: list[list[str]], places: list[Path]) -> frozenset[Path]:
+    """What opening benign folders reads beyond the libraries; leaves, saying so, if they do more than read."""
+    lines = [line for part, place in zip(parts, places, strict=False) for line in effects(part, place)]
+    found = [re.match(r"\d+\s+(\w+)\((.*)", line) for line in lines]
+    read = [_path(one[2]) for one in found if one and one[1] in OPENS and not WRITING.search(one[2])]
+    if len(read) < len(lines) or any(path.is_relative_to(place.parents[1]) for path in read for place in places[:1]):
+        sys.exit("opening a benign folder has effects:\n" + "\n".join(lines))
+    return frozenset(read)
 
 
 def _path(rest: str) -> Path:
@@ -212,28 +227,29 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         work = Path(name).resolve()
         said, parts = trace(work, lay_out(work, cases))
+        places = [work / str(number) / "it" for number in range(len(parts))]
+        usual = usual_reading(parts[: len(BENIGN)], places)
+        del parts[: len(BENIGN)], places[: len(BENIGN)], said[: len(BENIGN)]
         counts: dict[str, int] = {"refused": 0, "harmless": 0, "unclear": 0}
         seen: list[str] = []
         for number, case in enumerate(cases):
-            found = list(effects(parts[number], work / str(number) / "it"))
+            found = list(effects(parts[number], places[number], usual))
             seen += found
             verdict = judge(case, said[number])
             counts[verdict] += 1
             if found or verdict == "unclear":
                 print(f"{case.name}: {verdict}: {said[number]}", *found[:5], sep="\n  ", file=sys.stderr)
-        controls = [
-            any(effects(parts[number], work / str(number) / "it"))
-            for number in range(len(cases), len(cases) + len(CONTROLS))
-        ]
+        controls = [any(effects(parts[number], places[number], usual)) for number in range(len(cases), len(parts))]
     figures = {"folders": len(cases), "effects": len(seen), **counts}
     figures |= {"controls": len(controls), "controls_seen": sum(controls)}
     if args.write:
-        write_page("hostile", "Hostile folders and recipes", "make proof-hostile", _page(figures, cases))
+        page = _page(figures, cases, sorted(map(str, usual)))
+        write_page("hostile", "Hostile folders and recipes", "make proof-hostile", page)
     finish(figures)
     return None
 
 
-def _page(figures: dict[str, int], cases: list[Case]) -> str:
+def _page(figures: dict[str, int], cases: list[Case], usual: list[str]) -> str:
     kinds = {"model": "model folders", "run": "run folders", "recipe": "recipes"}
     rows = "\n".join(f"| {text} | {sum(case.kind == kind for case in cases)} |" for kind, text in kinds.items())
     return (
@@ -244,7 +260,9 @@ def _page(figures: dict[str, int], cases: list[Case]) -> str:
         f"{figures['unclear']} ended otherwise.\n\n"
         f"| kind | number |\n| --- | ---: |\n{rows}\n\n"
         f"{figures['controls_seen']} of {figures['controls']} controls, which open a pickle, read and write outside "
-        "and call an address, were seen. What is promised, and what is not: [Security](../explanation/security.md)."
+        "and call an address, were seen. Beyond the interpreter's and libraries' own files, opening any "
+        f"folder, a benign one too, reads {' and '.join(f'`{path}`' for path in usual) or 'nothing'}. "
+        "What is promised, and what is not: [Security](../explanation/security.md)."
     )
 
 

@@ -126,6 +126,24 @@ def test_a_name_that_is_a_file_is_no_model(tmp_path):
         load_config(str(tmp_path / "config.json"))
 
 
+class PanicException(BaseException):
+    """As the tokenizers library raises it."""
+
+
+def test_a_tokenizer_that_panics_on_one_text_only_is_an_error_of_ours(run):
+    predictor = warmstart.load(run.folder)
+    real = predictor.tokenizer
+
+    def breaks(texts, **options):
+        if isinstance(texts, list) and "boom" in texts:
+            raise PanicException("index out of bounds")
+        return real(texts, **options)
+
+    predictor.tokenizer = breaks
+    with pytest.raises(ModelError, match="breaks on a text: index out of bounds"):
+        predictor.predict(["boom"])
+
+
 def test_what_fit_writes_opens(run):
     check_folder(run.model)
     assert warmstart.load(run.folder).predict(["a good film"])
@@ -134,9 +152,8 @@ def test_what_fit_writes_opens(run):
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace here, which watches what a process opens")
 def test_a_sample_of_the_proof_has_no_effect():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PROOF.parents[1] / "benchmarks"), *sys.path])}
-    done = subprocess.run(
-        [sys.executable, PROOF, "--n", "3"], env=environment, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, PROOF, "--n", "3"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     figures = json.loads(done.stdout.splitlines()[-1])
     assert figures["folders"] == 3
