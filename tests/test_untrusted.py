@@ -13,6 +13,8 @@ import warmstart
 from hostile import CASES, Case, open_it, ran, save_benign, secret
 from tiny import ARCHITECTURES, save_tiny
 from warmstart.checkpoints import Checkpoints, load_state
+from warmstart.cli import show
+from warmstart.cli.main import _complain
 from warmstart.encoders import untrusted
 from warmstart.encoders.load import load_config, load_encoder, load_plain, load_tokenizer
 from warmstart.encoders.untrusted import check_folder
@@ -118,6 +120,27 @@ def test_a_state_of_another_shape_is_no_checkpoint(tmp_path, state):
     (path / "state.json").write_text(state)
     with pytest.raises(RunError, match=r"state\.json"):
         load_state(path)
+
+
+def test_a_manifest_without_an_identity_is_none_of_ours(tmp_path):
+    path = Checkpoints(tmp_path, {"a": 1}).save(1, {"a": 1}, {})
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps(manifest | {"identity": [1]}))
+    with pytest.raises(RunError, match="no identity"):
+        Checkpoints(tmp_path, {"a": 1}).newest()
+
+
+@pytest.mark.parametrize("data", ["{}", '{"parts": 5}', '{"parts": {"a": {"rows": "x", "files": 1}}}', "[]"])
+def test_a_run_of_another_shape_is_shown_as_an_error_of_ours(run, tmp_path, data):
+    shutil.copytree(run.folder, tmp_path / "run")
+    (tmp_path / "run" / "data.json").write_text(data)
+    with pytest.raises(RunError, match=r"data\.json"):
+        show.command(str(tmp_path / "run"))
+
+
+def test_a_message_holds_nothing_that_a_terminal_obeys(capsys):
+    _complain("a \x1b[31mred\x1b[0m name, \ud800 and\na line, é")
+    assert capsys.readouterr().err == "warmstart: a \\x1b[31mred\\x1b[0m name, \\ud800 and\na line, é\n"
 
 
 def test_a_name_that_is_a_file_is_no_model(tmp_path):

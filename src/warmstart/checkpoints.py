@@ -78,11 +78,7 @@ class Checkpoints:
             except RunError as error:
                 passed.append(f"{path.name} passed over: {error}")
                 continue
-            then = manifest.get("identity")
-            if not isinstance(then, dict):
-                passed.append(f"{path.name} passed over: its manifest has no identity")
-                continue
-            check_identity(path, then, self.identity, self.anyway)
+            check_identity(path, manifest.get("identity"), self.identity, self.anyway)
             return path, passed
         return None, passed
 
@@ -91,8 +87,14 @@ class Checkpoints:
         return sorted((path for path in self.folder.glob("step-*") if not path.is_symlink()), reverse=True)
 
 
-def check_identity(path: Path, then: Mapping[str, Any], now: Mapping[str, Any], anyway: Iterable[str] = ()) -> None:
-    """Refuse what was made with other settings, data or versions, none of them allowed to differ."""
+def check_identity(path: Path, then: Any, now: Mapping[str, Any], anyway: Iterable[str] = ()) -> None:
+    """Refuse what was made with other settings, data or versions, none of them allowed to differ.
+
+    Args:
+        then: The identity in a manifest, which may be anyone's.
+    """
+    if not isinstance(then, dict):
+        raise RunError(f"{path}: its manifest has no identity, so warmstart did not make it; remove the folder")
     names = sorted({*now, *then} - set(anyway))
     changed = [name for name in names if now.get(name) != then.get(name)]
     if changed:

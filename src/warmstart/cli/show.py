@@ -34,7 +34,13 @@ def command(
 
         typer.echo(read_text(Path(what) / "recipe.yaml", RunError), nl=False)
     else:
-        _show_run(what, json, recipe)
+        try:
+            _show_run(what, json, recipe)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise RunError(
+                f"{what}: data.json, metrics.json or environment.json holds something else than `warmstart fit` writes "
+                f"({type(error).__name__}: {error})"
+            ) from None
 
 
 def _schema() -> str:
