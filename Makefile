@@ -59,3 +59,7 @@ proof-order:  ## The order of rows after a resume is the order without one, over
 .PHONY: proof-full-disk
 proof-full-disk:  ## A disk full at N= sizes: a clear exit code, then a resume that ends bit-equal.
 	@$(PROOF) proofs/full_disk.py $(SIZE)
+
+.PHONY: proof-hostile
+proof-hostile:  ## N= hostile folders and recipes under strace: nothing is run, opened outside or called.
+	@$(PROOF) proofs/hostile.py $(SIZE)

@@ -11,12 +11,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from warmstart.errors import DiskError, RunError
+from warmstart.jsons import MEGABYTE, check_regular, read_object
 
 MANIFEST = "manifest.json"
+LARGEST_MANIFEST = 16 * MEGABYTE
 
 
 @contextmanager
@@ -98,16 +100,17 @@ def verify(folder: Path) -> dict[str, Any]:
     """The manifest of a published folder, after every file in it was found to be as it was written."""
     path = folder / MANIFEST
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        manifest = read_object(path, RunError, LARGEST_MANIFEST)
     except FileNotFoundError:
         raise RunError(f"{folder} has no {MANIFEST}, so it was not finished or is not of warmstart's making") from None
-    except ValueError as error:
-        raise RunError(f"{path}: not JSON: {error}") from None
-    if not isinstance(manifest, dict) or manifest.pop("seal", None) != _seal(manifest):
+    files = manifest.get("files")
+    if not isinstance(files, dict):
+        raise RunError(f"{path}: files: found {type(files).__name__}, expected the folder's files by name")
+    for name in files:
+        _check_inside(folder, name)
+    if manifest.pop("seal", None) != _seal(manifest):
         raise RunError(f"{path} was changed: it does not hold what was written")
-    for name, expected in manifest["files"].items():
-        if not (folder / name).is_file():
-            raise RunError(f"{folder / name} is missing; {MANIFEST} lists it")
+    for name, expected in files.items():
         found = describe(folder / name)
         if found != expected:
             raise RunError(f"{folder / name} was changed: found {found}, {MANIFEST} says {expected}")
@@ -117,6 +120,22 @@ def verify(folder: Path) -> dict[str, Any]:
 def _seal(manifest: Mapping[str, Any]) -> str:
     """A checksum over the manifest itself, so that a change in it is noticed like one in any other file."""
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _check_inside(folder: Path, name: str) -> None:
+    """Refuse a name in a manifest that leads out of its folder, by `..`, from the root or over a link."""
+    parts = PurePosixPath(name).parts
+    if not parts or ".." in parts or PurePosixPath(name).is_absolute() or "\\" in name or "\0" in name:
+        raise RunError(f"{folder / MANIFEST}: files: found {name!r}, expected a file inside the folder")
+    for depth in range(1, len(parts)):
+        if folder.joinpath(*parts[:depth]).is_symlink():
+            raise RunError(
+                f"{folder.joinpath(*parts[:depth])}: found a link, expected a folder; put a copy in its place"
+            )
+    try:
+        check_regular(folder / name, RunError)
+    except OSError:
+        raise RunError(f"{folder / name} is missing; {MANIFEST} lists it") from None
 
 
 def describe(path: Path) -> dict[str, Any]:

@@ -15,13 +15,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from warmstart.artifacts import publish, sweep, verify
 from warmstart.errors import RunError
+from warmstart.jsons import MEGABYTE, read_object
 
 TENSORS = "tensors.safetensors"
 STATE = "state.json"
+LARGEST_STATE = 64 * MEGABYTE
 
 
 @dataclass(frozen=True)
@@ -75,17 +78,23 @@ class Checkpoints:
             except RunError as error:
                 passed.append(f"{path.name} passed over: {error}")
                 continue
-            check_identity(path, manifest["identity"], self.identity, self.anyway)
+            check_identity(path, manifest.get("identity"), self.identity, self.anyway)
             return path, passed
         return None, passed
 
     def _paths(self) -> list[Path]:
-        """All checkpoints, newest first."""
-        return sorted(self.folder.glob("step-*"), reverse=True)
+        """All checkpoints, newest first; a link is none."""
+        return sorted((path for path in self.folder.glob("step-*") if not path.is_symlink()), reverse=True)
 
 
-def check_identity(path: Path, then: Mapping[str, Any], now: Mapping[str, Any], anyway: Iterable[str] = ()) -> None:
-    """Refuse what was made with other settings, data or versions, none of them allowed to differ."""
+def check_identity(path: Path, then: Any, now: Mapping[str, Any], anyway: Iterable[str] = ()) -> None:
+    """Refuse what was made with other settings, data or versions, none of them allowed to differ.
+
+    Args:
+        then: The identity in a manifest, which may be anyone's.
+    """
+    if not isinstance(then, dict):
+        raise RunError(f"{path}: its manifest has no identity, so warmstart did not make it; remove the folder")
     names = sorted({*now, *then} - set(anyway))
     changed = [name for name in names if now.get(name) != then.get(name)]
     if changed:
@@ -100,8 +109,13 @@ def check_identity(path: Path, then: Mapping[str, Any], now: Mapping[str, Any], 
 
 def load_state(path: Path) -> dict[str, Any]:
     """What `Checkpoints.save` was given."""
-    plain = json.loads((path / STATE).read_text(encoding="utf-8"))
-    state: dict[str, Any] = _restore(plain, load_file(path / TENSORS))
+    try:
+        plain = read_object(path / STATE, RunError, LARGEST_STATE, finite=False)
+        state = _restore(plain, load_file(path / TENSORS))
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise RunError(f"{path}: {STATE} and {TENSORS} are no checkpoint's: {error}; remove the folder") from None
+    if not isinstance(state, dict):
+        raise RunError(f"{path / STATE}: found {type(state).__name__}, expected a training's state; remove the folder")
     return state
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warmstart.errors import RunError
+from warmstart.jsons import MEGABYTE, read_object
 from warmstart.recipe import Recipe, load_recipe
 
 if TYPE_CHECKING:
     from warmstart.deploy.predictor import Predictor, Text
+
+LARGEST = 64 * MEGABYTE
+"""The largest file of numbers that is read; a long training's history has a line for every few steps."""
 
 
 class Run:
@@ -31,7 +34,7 @@ class Run:
     @cached_property
     def recipe(self) -> Recipe:
         """The complete recipe, defaults included."""
-        return load_recipe(self.folder / "recipe.yaml")
+        return load_recipe(self._own("recipe.yaml"))
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
@@ -76,9 +79,16 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, {'finished' if self.finished else 'unfinished'})"
 
+    def _own(self, name: str) -> Path:
+        """The path of a file in the run, refusing a link that leads out of it."""
+        path = self.folder / name
+        if not path.resolve().is_relative_to(self.folder.resolve()):
+            raise RunError(f"{path}: leads out of the run over a link; put a copy of the file in its place")
+        return path
+
     def _json(self, name: str) -> Any:
         try:
-            return json.loads((self.folder / name).read_text(encoding="utf-8"))
+            return read_object(self._own(name), RunError, LARGEST)
         except FileNotFoundError:
             raise RunError(
                 f"{self.folder} has no {name}: the run did not finish; start `warmstart fit` again"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +10,19 @@ import yaml
 
 from warmstart.errors import RecipeError
 
+LARGEST = 1 << 20
+DEEPEST = 32
+MOST_VALUES = 50_000
+
 
 def read_yaml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     """The mapping in a YAML file, and the line of each dotted key."""
+    text = _text(path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise RecipeError(f"{path}: no such file; give the path of a recipe (.yaml) or of a data file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecipeError(f"{path}: cannot be read as UTF-8 text: {error}") from None
-    try:
+        _check_size(text, path)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         raise RecipeError(f"{path}{line}: not YAML: {getattr(error, 'problem', None) or error}") from None
@@ -30,6 +31,38 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     lines: dict[str, int] = {}
     _walk(node, "", lines, path)
     return values, lines
+
+
+def _text(path: Path) -> str:
+    """The text of a recipe; what is no file of a recipe's size is not opened at all."""
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise RecipeError(f"{path}: found a folder, pipe or device, expected a recipe (.yaml) or a data file")
+        if found.st_size > LARGEST:
+            raise RecipeError(f"{path}: found {found.st_size:,} bytes, a recipe has at most {LARGEST:,}")
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise RecipeError(f"{path}: no such file; give the path of a recipe (.yaml) or of a data file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"{path}: cannot be read as UTF-8 text: {error}") from None
+
+
+def _check_size(text: str, path: Path) -> None:
+    """Refuse, while only reading along, what a few lines can blow up: aliases, endless nesting, endless lists."""
+    depth = 0
+    for count, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            raise RecipeError(f"{path}:{line}: found the alias *{event.anchor}; a recipe has none: write the value out")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEEPEST or count > MOST_VALUES:
+            raise RecipeError(
+                f"{path}:{line}: too much for a recipe; expected at most {MOST_VALUES:,} values, {DEEPEST} levels deep"
+            )
 
 
 def parse_value(text: str) -> Any:

@@ -88,8 +88,10 @@ def main() -> None:
 
 
 def _complain(message: str) -> None:
+    # A name in a stranger's file may hold what a terminal obeys, or what no terminal can write.
+    plain = "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in message)
     typer.secho("warmstart: ", fg="red", bold=True, err=True, nl=False)
-    typer.echo(message, err=True)
+    typer.echo(plain, err=True)
 
 
 def _no_noise() -> None:

@@ -30,9 +30,17 @@ def command(
     elif layers:
         _show_layers(_model_of(what), json)
     elif recipe and not json:
-        typer.echo((Path(what) / "recipe.yaml").read_text(encoding="utf-8"), nl=False)
+        from warmstart.jsons import read_text
+
+        typer.echo(read_text(Path(what) / "recipe.yaml", RunError), nl=False)
     else:
-        _show_run(what, json, recipe)
+        try:
+            _show_run(what, json, recipe)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise RunError(
+                f"{what}: data.json, metrics.json or environment.json holds something else than `warmstart fit` writes "
+                f"({type(error).__name__}: {error})"
+            ) from None
 
 
 def _schema() -> str:

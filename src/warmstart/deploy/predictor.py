@@ -107,6 +107,8 @@ class Predictor:
 def model_folder(path: str | Path) -> Path:
     """The model folder of a run, or the folder itself if it is one."""
     path = Path(path)
+    if (path / "model").is_symlink():
+        raise ModelError(f"{path / 'model'}: found a link, expected the run's own folder; put a copy in its place")
     for folder in (path / "model", path):
         if (folder / FILE).is_file():
             return folder

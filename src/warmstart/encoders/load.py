@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import copy
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,16 @@ import transformers
 
 from warmstart.encoders.architectures import row_of
 from warmstart.encoders.layers import LayerMap
+from warmstart.encoders.untrusted import WEIGHTS, check_folder
+from warmstart.encoders.untrusted_tensors import bytes_of_weights
 from warmstart.errors import ModelError
 
 Head = Literal["keep", "new"]
+
+PROBE = "A first text: words, 12.5 and 3 000; l'été, 漢字, 👍🏽\n\tend"
+"""Encoded once when a tokenizer is opened, so that one that breaks does so there."""
+SLACK = 1 << 26
+"""Numbers that a model may have beyond its file: a new head, embeddings that are shared."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +39,15 @@ class Loaded:
 
 def load_config(name: str) -> Any:
     """The config of a model; runs no code that comes with it."""
-    with _in_our_words(name):
-        return transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
+    with _in_our_words(name, "config.json"):
+        return transformers.AutoConfig.from_pretrained(name, **_flags(name))
 
 
 def load_tokenizer(name: str) -> Any:
     """The tokenizer of a model; runs no code that comes with it."""
-    with _in_our_words(name):
-        tokenizer = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+    with _in_our_words(name, "tokenizer.json", "tokenizer_config.json"):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name, **_flags(name))
+        tokenizer(PROBE)
     if tokenizer.pad_token_id is None:
         # Decoder-type encoders often come without one; padding is masked, so any token will do.
         tokenizer.pad_token = tokenizer.eos_token
@@ -67,12 +76,13 @@ def load_encoder(name: str, auto_class: str, config: Mapping[str, Any], tokenize
     if found.pad_token_id is None:
         found.pad_token_id = tokenizer.pad_token_id
     kind = getattr(transformers, auto_class)
-    with _in_our_words(name), quietly():
+    with _in_our_words(name, "config.json", WEIGHTS), quietly():
+        _check_memory(name, kind.from_config, found)
         model, report = kind.from_pretrained(
             name,
             config=found,
             dtype=torch.float32,
-            trust_remote_code=False,
+            **_flags(name),
             use_safetensors=True,
             ignore_mismatched_sizes=head == "new",
             output_loading_info=True,
@@ -95,9 +105,12 @@ def load_plain(name: str) -> Any:
     """Open a model with whatever head it was saved with, or none, to look at."""
     config = load_config(name)
     saved = [getattr(transformers, kind, None) for kind in config.architectures or ()]
-    kind = next((one for one in saved if one is not None), transformers.AutoModel)
-    with _in_our_words(name), quietly():
-        return kind.from_pretrained(name, dtype=torch.float32, trust_remote_code=False, use_safetensors=True)
+    # The folder names the class, so it is taken only if it is a model of the config's own architecture.
+    kind = next((one for one in saved if getattr(one, "config_class", None) is type(config)), None)
+    with _in_our_words(name, "config.json", WEIGHTS), quietly():
+        _check_memory(name, kind or transformers.AutoModel.from_config, config)
+        model = kind or transformers.AutoModel
+        return model.from_pretrained(name, config=config, dtype=torch.float32, **_flags(name), use_safetensors=True)
 
 
 def most_tokens(config: Any, tokenizer: Any) -> int:
@@ -120,13 +133,49 @@ def _draw_head(model: Any, kind: Any, layers: LayerMap) -> set[str]:
     return set(outside)
 
 
+def _flags(name: str) -> dict[str, Any]:
+    """What every opening says, after a local folder was looked through: run nothing, and fetch nothing for a folder."""
+    if Path(name).is_dir():
+        check_folder(name)
+        return {"trust_remote_code": False, "local_files_only": True}
+    if Path(name).exists():
+        raise ModelError(f"{name}: found a file, expected a model's folder or its name on the Hub")
+    return {"trust_remote_code": False}
+
+
+def _check_memory(name: str, build: Callable[[Any], Any], config: Any) -> None:
+    """Refuse a folder whose config asks for a far larger model than its weights are, before memory is taken for it."""
+    if not Path(name).is_dir():
+        return
+    with torch.random.fork_rng(devices=[]), torch.device("meta"):
+        model = build(copy.deepcopy(config))
+    needed = sum(one.numel() for one in (*model.parameters(), *model.buffers()))
+    most = bytes_of_weights(Path(name)) + SLACK
+    if needed > most:
+        raise ModelError(
+            f"{Path(name) / 'config.json'}: describes a model of {needed:,} numbers, but the folder's weights are "
+            f"{most - SLACK:,} bytes; expected a config and weights that belong together"
+        )
+
+
 @contextmanager
-def _in_our_words(name: str) -> Iterator[None]:
-    """Turn what the libraries raise about a model into an error that says what to do."""
+def _in_our_words(name: str, *files: str) -> Iterator[None]:
+    """Turn what the libraries raise about a model into an error that says what to do.
+
+    Args:
+        files: The files of the folder that are being opened.
+    """
     try:
         yield
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:300]
+    except ModelError:
+        raise
+    # A tokenizer that breaks inside raises PanicException, which is no Exception and has no name to import.
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        if files and all((Path(name) / file).is_file() for file in files):
+            raise ModelError(f"{name}: {' with '.join(files)} cannot be used: {reason}") from None
         if Path(name).is_dir():
             here = ", ".join(sorted(path.name for path in Path(name).iterdir())[:12]) or "nothing"
             hint = f"the folder holds {here}; expected config.json, model.safetensors and a tokenizer"

@@ -70,7 +70,7 @@ def saving_of(recipe: Recipe, ready: Ready, folder: Path, anyway: Iterable[str] 
     checkpoints = Checkpoints(folder / "checkpoints", ready.identity, recipe.checkpoints.keep, frozenset(anyway))
     stage = folder / STAGE
     if stage.exists():
-        check_identity(stage, verify(stage)["identity"], ready.identity, anyway)
+        check_identity(stage, verify(stage).get("identity"), ready.identity, anyway)
     else:
         checkpoints.newest()
     keep = recipe.checkpoints.after == "keep"

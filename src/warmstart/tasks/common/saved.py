@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from warmstart import tasks
-from warmstart.errors import ModelError
+from warmstart.errors import ModelError, RecipeError
+from warmstart.jsons import read_object
 from warmstart.tasks.base import Task
 from warmstart.windows import Window
 
 FILE = "warmstart.json"
 FORMAT = 1
+WIDEST = 1 << 20
 
 
 def save_task(task: Task[Any], window: Window, folder: Path) -> None:
@@ -31,13 +33,36 @@ def open_task(folder: Path, config: Any) -> tuple[Task[Any], Window]:
     """The task and window that a model folder was trained with."""
     path = folder / FILE
     try:
-        about = json.loads(path.read_text(encoding="utf-8"))
+        about = read_object(path, ModelError)
     except FileNotFoundError:
         raise ModelError(f"{folder} has no {FILE}: not a model that `warmstart fit` wrote") from None
-    except ValueError as error:
-        raise ModelError(f"{path}: not JSON: {error}") from None
     if about.get("format") != FORMAT:
-        raise ModelError(f"{path}: found format {about.get('format')!r}, this version reads {FORMAT}")
-    kind = tasks.find(about["task"])
-    options = tasks.options_of(about["task"], about["options"], str(path))
-    return kind.of(options, about["pair"], config), Window(**about["window"])
+        raise ModelError(f"{path}: format: found {about.get('format')!r}, this version reads {FORMAT}")
+    for key, kind in {"task": str, "options": dict, "pair": bool, "window": dict}.items():
+        if not isinstance(about.get(key), kind):
+            raise ModelError(f"{path}: {key}: found {str(about.get(key))[:80]!r}, expected {_SAID[kind]}")
+    window = _window(path, about["window"])
+    try:
+        kind = tasks.find(about["task"])
+        options = tasks.options_of(about["task"], about["options"], str(path))
+    except RecipeError as error:
+        raise ModelError(f"{path}: {error}") from None
+    try:
+        return kind.of(options, about["pair"], config), window
+    except (KeyError, TypeError, AttributeError):
+        raise ModelError(
+            f"{folder / 'config.json'}: id2label: found {str(getattr(config, 'id2label', None))[:80]!r}, "
+            "expected a name for each number from 0 on"
+        ) from None
+
+
+def _window(path: Path, said: dict[str, Any]) -> Window:
+    """The window in a saved task, with a width that a text can have."""
+    if set(said) != {"tokens", "keep"} or type(said["tokens"]) is not int or not isinstance(said["keep"], str):
+        raise ModelError(f"{path}: window: found {str(said)[:80]!r}, expected tokens, a whole number, and keep, a word")
+    if not 0 < said["tokens"] <= WIDEST:
+        raise ModelError(f"{path}: window.tokens: found {said['tokens']:,}, expected 1 to {WIDEST:,}")
+    return Window(**said)
+
+
+_SAID: dict[type, str] = {str: "a word", dict: "names and values", bool: "true or false"}

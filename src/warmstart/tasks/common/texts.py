@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
+from warmstart.errors import ModelError
 from warmstart.schema import Column
 from warmstart.windows import Frame, Window, keep, room
 
@@ -16,9 +18,10 @@ PAIR = Column("pair", "text", "the second text, where pairs are learned", requir
 
 def encode_texts(rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window, pair: bool) -> list[dict[str, Any]]:
     """One feature a row: `input_ids`, `token_type_ids` where the encoder has them, and `cut`, the tokens left out."""
-    frame = Frame.of(tokenizer, pair)
-    first = _ids(tokenizer, rows["text"])
-    second = _ids(tokenizer, rows["pair"]) if pair else [[] for _ in first]
+    with _no_panic():
+        frame = Frame.of(tokenizer, pair)
+        first = _ids(tokenizer, rows["text"])
+        second = _ids(tokenizer, rows["pair"]) if pair else [[] for _ in first]
     features = []
     for a, b in zip(first, second, strict=True):
         keep_a, keep_b = room(window, frame, len(a), len(b))
@@ -34,6 +37,17 @@ def pad(features: Sequence[Mapping[str, Any]], tokenizer: Any) -> dict[str, torc
     plain = {name: [feature[name] for feature in features] for name in names}
     batch: dict[str, torch.Tensor] = dict(tokenizer.pad(plain, return_tensors="pt"))
     return batch
+
+
+@contextmanager
+def _no_panic() -> Iterator[None]:
+    """Turn a tokenizer's panic into an error: it is no Exception, has no name to import, and passes every handler."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ModelError(f"the model's tokenizer breaks on a text: {error}; its tokenizer.json is damaged") from None
 
 
 def _ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
