@@ -76,7 +76,8 @@ def findings(found: Iterable[Mapping[str, Any]]) -> None:
     """What was found in the data, a line each."""
     style = {"error": "red", "warning": "yellow", "note": "dim"}
     for one in found:
-        at = f"{one['file']}:{one['line']}: " if one.get("file") else ""
+        line = f":{one.get('unit', '')}{one['line']}" if one["line"] else ""
+        at = f"{one['file']}{line}: " if one.get("file") else ""
         errors.print(f"[{style[one['severity']]}]{one['severity']}[/] {at}", end="", highlight=False)
         errors.print(one["message"], markup=False, highlight=False)
 
