@@ -47,3 +47,11 @@ PROOF = PYTHONPATH=benchmarks $(PYTHON)
 .PHONY: proof-kill
 proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-equal.
 	@$(PROOF) proofs/kill.py $(SIZE)
+
+.PHONY: proof-faults
+proof-faults:  ## Plant faults of every kind at N= places in every format: all are caught, at the right line.
+	@$(PROOF) proofs/faults.py $(SIZE)
+
+.PHONY: proof-readers
+proof-readers:  ## Send N= texts through every reader: what was written is what is read.
+	@$(PROOF) proofs/readers.py $(SIZE)

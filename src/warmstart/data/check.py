@@ -84,7 +84,7 @@ def _train(seen: Sightings, labels: Labels, single: bool) -> None:
             f"the training rows hold 1 label ({label!r}); expected 2 or more; is --label the right column?",
         )
     elif labels:
-        check_shares(seen, labels, len(seen.table))
+        check_shares(seen, labels, len(seen.table), single)
 
 
 def _compare(seen: Sightings, labels: Labels, known: Labels) -> None:

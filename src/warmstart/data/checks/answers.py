@@ -55,8 +55,8 @@ def check_labels(seen: Sightings, labels: Labels) -> None:
     _nearly(seen, labels)
 
 
-def check_shares(seen: Sightings, labels: Labels, rows: int) -> None:
-    """Look at how often each label stands in the training rows."""
+def check_shares(seen: Sightings, labels: Labels, rows: int, single: bool) -> None:
+    """Look at how often each label stands in the training rows; `single`: a row has one label and no more."""
     most, (count, _) = max(labels.items(), key=lambda item: item[1][0])
     if rows >= FEW and len(labels) > rows / 2:
         seen.see_table("label-many", f"{len(labels):,} labels in {rows:,} rows; is --label the right column?")
@@ -64,7 +64,7 @@ def check_shares(seen: Sightings, labels: Labels, rows: int) -> None:
         for label, (number, first) in sorted(labels.items(), key=lambda item: item[1][1]):
             if number == 1:
                 seen.see("label-single", first, f"the label {shown(label)} has this one row")
-    if rows >= FEW and len(labels) > 1 and count > MOST * rows:
+    if single and rows >= FEW and count > MOST * rows:
         seen.see_table("imbalance", f"{count / rows:.1%} of the rows have the label {shown(most)}")
     if all(map(_NUMBER.fullmatch, labels)):
         whole = all(float(label).is_integer() for label in labels)

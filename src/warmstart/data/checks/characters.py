@@ -49,7 +49,7 @@ NON_ASCII = (
     Pattern("replacement", "\ufffd", "holds U+FFFD, left where a character could not be decoded"),
     Pattern("private-use", "[\ue000-\uf8ff\U000f0000-\U0010fffd]", "holds a character for private use"),
     Pattern("noncharacter", "[\ufdd0-\ufdef\ufffe\uffff]", "holds a code point that is no character"),
-    Pattern("mojibake", "[ÃÂ][\u0080-\u00bf]|â€|ï¿½|ã[‚ƒ]", "looks like UTF-8 decoded as something else"),
+    Pattern("mojibake", "[ÃÂ][\u0080-\u00bf]|â€|â\u0080|ï¿½|ã[‚ƒ]", "looks like UTF-8 decoded as something else"),
     Pattern("mixed-script", f"[A-Za-z][{CYRILLIC}]|[{CYRILLIC}][A-Za-z]", "mixes Latin and Cyrillic letters in a word"),
     Pattern("line-separator", "[\u0085\u2028\u2029]", "holds a line end that hardly any program shows"),
 )
