@@ -63,3 +63,11 @@ proof-full-disk:  ## A disk full at N= sizes: a clear exit code, then a resume t
 .PHONY: proof-hostile
 proof-hostile:  ## N= hostile folders and recipes under strace: nothing is run, opened outside or called.
 	@$(PROOF) proofs/hostile.py $(SIZE)
+
+.PHONY: proof-faults
+proof-faults:  ## Plant faults of every kind at N= places in every format: all are caught, at the right line.
+	@$(PROOF) proofs/faults.py $(SIZE)
+
+.PHONY: proof-readers
+proof-readers:  ## Send N= texts through every reader: what was written is what is read.
+	@$(PROOF) proofs/readers.py $(SIZE)

@@ -12,7 +12,7 @@ RESULTS = Path(__file__).parent / "results"
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill in what is generated; mkdocs calls this for every page."""
-    makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "results": results}
+    makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "faults": faults, "results": results}
     return re.sub(r"<!-- generate: (\w+) -->", lambda found: makers[found[1]](), markdown)
 
 
@@ -50,6 +50,24 @@ def tasks() -> str:
         text = f"## {name}\n\n{about}\n\n{_table(('column', 'holds', 'meaning', 'required'), columns)}"
         fields = _fields(options, "task.")
         parts.append(text + "\n\n" + (_table(_HEAD, fields) if fields else "No options of its own."))
+    return "\n\n".join(parts)
+
+
+def faults() -> str:
+    """Every kind of fault, by where it is found."""
+    from warmstart.data import faults as known
+
+    groups = {
+        "Files": known.FILES,
+        "Values": known.VALUES,
+        "Seen while reading": known.READING,
+        "Texts": known.TEXTS,
+        "Answers": known.ANSWERS,
+    }
+    parts = []
+    for title, kinds in groups.items():
+        rows = [(f"`{kind.name}`", kind.severity, kind.meaning) for kind in kinds]
+        parts.append(f"## {title}\n\n{_table(('kind', 'severity', 'meaning'), rows)}")
     return "\n\n".join(parts)
 
 

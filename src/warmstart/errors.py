@@ -33,9 +33,17 @@ class RecipeError(WarmstartError):
 
 
 class DataError(WarmstartError):
-    """A data file holds something unexpected; the message starts with `file:line`."""
+    """A data file holds something unexpected; the message starts with `file:line`.
+
+    Attributes:
+        kind: Which fault it is, by its name in the table of `data/faults.py`.
+    """
 
     exit_code = 4
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class ModelError(WarmstartError):

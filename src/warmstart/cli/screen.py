@@ -85,7 +85,8 @@ def findings(found: Iterable[Mapping[str, Any]]) -> None:
         if seen[one["kind"]] > SHOWN:
             more[one["kind"]] += one["count"]
             continue
-        at = f"{one['file']}:{one['line']}: " if one.get("file") else ""
+        line = f":{one.get('unit', '')}{one['line']}" if one["line"] else ""
+        at = f"{one['file']}{line}: " if one.get("file") else ""
         errors.print(f"[{style[one['severity']]}]{one['severity']}[/] {at}", end="", highlight=False)
         errors.print(one["message"], markup=False, highlight=False)
     for kind, count in more.items():

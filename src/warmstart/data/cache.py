@@ -54,7 +54,7 @@ def open_or_build(
             _build(source, schema, folder, drop_unlabelled, bar, before)
         opened = _open(folder)
     if opened is None:
-        raise DataError(f"{folder}: what was just written cannot be read back. Check the disk, then run again.")
+        raise DataError(f"{folder}: what was just written cannot be read back. Check the disk, then run again.", "disk")
     return key, *opened
 
 
@@ -111,7 +111,9 @@ def _build(
             columns = batches(rows, [*names, "file", "line"], schema.texts)
             write(columns, staging / ROWS, arrow_schema(schema, names))
             if _stamps(source) != before:
-                raise DataError(f"{', '.join(source.files)}: changed while being read. Run again once it is at rest.")
+                raise DataError(
+                    f"{', '.join(source.files)}: changed while being read. Run again once it is at rest.", "changed"
+                )
             about["findings"] = seen.as_json()
     except (OSError, RunError):
         if _open(folder) is None:  # else another process published the same rows first

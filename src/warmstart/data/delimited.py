@@ -49,13 +49,13 @@ def records(
 
 def _plain(file: str, text: Iterator[str], delimiter: str, findings: Findings) -> _Cells:
     """Rows without quoting: every tab (or comma) separates, every line feed ends a row."""
-    ends: Counter[str] = Counter()
+    ends = _Ends()
     for number, line in enumerate(text, 1):
         end = _end(file, number, line)
-        ends[end] += 1
+        ends.see(end, number)
         body = line[: -len(end)] if end else line
         yield number, body.split(delimiter) if body else []
-    _report_ends(file, ends, findings)
+    ends.report(file, findings)
 
 
 def _quoted(file: str, text: Iterator[str], delimiter: str, findings: Findings) -> _Cells:
@@ -67,7 +67,7 @@ def _quoted(file: str, text: Iterator[str], delimiter: str, findings: Findings) 
         for last in text:  # noqa: UP028 - the assignment is the point: the row's last line is looked at below
             yield last
 
-    ends: Counter[str] = Counter()
+    ends = _Ends()
     reader = csv.reader(watched(), delimiter=delimiter, strict=True)
     if csv.field_size_limit() < LONGEST_CELL:
         csv.field_size_limit(LONGEST_CELL)
@@ -77,29 +77,33 @@ def _quoted(file: str, text: Iterator[str], delimiter: str, findings: Findings) 
             end = _end(file, reader.line_num, last)
             if end == "\r\n" and last.endswith("\r\r\n"):
                 raise csv.Error("new-line character seen in unquoted field")
-            ends[end] += 1
+            ends.see(end, start)
             yield start, cells
             start = reader.line_num + 1
     except csv.Error as error:
         raise _fault(file, start, str(error), delimiter) from None
-    _report_ends(file, ends, findings)
+    ends.report(file, findings)
 
 
 def _fault(file: str, line: int, reason: str, delimiter: str) -> DataError:
     tab = " If quotes are part of the text, say --quotes none (data.quotes: none)."
     if "unexpected end of data" in reason or "field larger" in reason:
+        kind = "quote-open"
         what = 'a quoted cell that starts in this row is never closed. Close it; a quote inside is "".'
     elif "new-line character" in reason:
+        kind = "lone-cr"
         what = (
             "a carriage return stands alone in an unquoted cell. Expected rows that end in LF or CR LF: "
             "quote the cell, or convert the file's line ends."
         )
         tab = ""
     elif "expected after" in reason:
+        kind = "quote-after"
         what = 'text follows a closing quote. Expected "" for a quote inside a quoted cell.'
     else:
+        kind = "delimited"
         what = f"not readable as delimited text: {reason}."
-    return DataError(f"{file}:{line}: {what}{tab}")
+    return DataError(f"{file}:{line}: {what}{tab}", kind)
 
 
 def _filled(file: str, rows: _Cells, findings: Findings) -> _Cells:
@@ -109,7 +113,9 @@ def _filled(file: str, rows: _Cells, findings: Findings) -> _Cells:
         if not cells:
             blank, count = blank or line, count + 1
         elif blank:
-            raise DataError(f"{file}:{blank}: a blank line between rows. Expected a row: remove the line or fill it.")
+            raise DataError(
+                f"{file}:{blank}: a blank line between rows. Expected a row: remove the line or fill it.", "blank-line"
+            )
         else:
             yield line, cells
     if blank:
@@ -119,13 +125,15 @@ def _filled(file: str, rows: _Cells, findings: Findings) -> _Cells:
 def _header(file: str, line: int, names: list[str]) -> list[str]:
     if any("\0" in name for name in names):
         raise DataError(
-            f"{file}:{line}: NUL characters in the header. If the file is UTF-16, say --encoding utf-16-le."
+            f"{file}:{line}: NUL characters in the header. If the file is UTF-16, say --encoding utf-16-le.",
+            "header-nul",
         )
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise DataError(
             f"{file}:{line}: the header names {repeated[0]!r} more than once. Expected one name a column: "
-            "rename one, or, if this is a row and no header, say --no-header (data.header: false)."
+            "rename one, or, if this is a row and no header, say --no-header (data.header: false).",
+            "header-repeated",
         )
     return names
 
@@ -143,7 +151,8 @@ def _wrong_width(
     elif not quoted:
         advice += " If its cells are quoted and hold line ends, say --quotes double (data.quotes)."
     first = "the header has" if source.header else "the first row has"
-    raise DataError(f"{file}:{line}: found {found} cells, expected {width} as {first}. {advice}")
+    kind = "cells-many" if found > width else "cells-few"
+    raise DataError(f"{file}:{line}: found {found} cells, expected {width} as {first}. {advice}", kind)
 
 
 def _end(file: str, number: int, line: str) -> str:
@@ -151,12 +160,28 @@ def _end(file: str, number: int, line: str) -> str:
     if line.endswith("\n"):
         return "\r\n" if line.endswith("\r\n") else "\n"
     if line.endswith("\r"):
-        raise DataError(f"{file}:{number}: the file ends in a carriage return alone. End it with LF or CR LF.")
+        raise DataError(
+            f"{file}:{number}: the file ends in a carriage return alone. End it with LF or CR LF.", "lone-cr"
+        )
     return ""
 
 
-def _report_ends(file: str, ends: Counter[str], findings: Findings) -> None:
-    if ends["\r\n"] and ends["\n"]:
-        windows, unix = ends["\r\n"], ends["\n"]
-        message = f"{windows} rows end in CR LF and {unix} in LF; a CR at a row's end was not taken for text"
-        findings.add("line-ends", "warning", message, file, 0, min(windows, unix))
+class _Ends:
+    """How rows end: each kind of line end with its number and where it was seen first."""
+
+    def __init__(self) -> None:
+        self._count: Counter[str] = Counter()
+        self._first: dict[str, int] = {}
+
+    def see(self, end: str, line: int) -> None:
+        """Count the end of the row that starts in this line."""
+        self._count[end] += 1
+        self._first.setdefault(end, line)
+
+    def report(self, file: str, findings: Findings) -> None:
+        """Tell of a file that has both kinds, at the first row that ends as the fewer do."""
+        windows, unix = self._count["\r\n"], self._count["\n"]
+        if windows and unix:
+            message = f"{windows} rows end in CR LF and {unix} in LF; a CR at a row's end was not taken for text"
+            line = self._first["\r\n" if windows < unix else "\n"]
+            findings.add("line-ends", "warning", message, file, line, min(windows, unix))

@@ -13,7 +13,11 @@ KEPT = 20
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing seen in the data; `line` is 0 where the finding has no single place."""
+    """One thing seen in the data; `line` is 0 where the finding has no single place.
+
+    Attributes:
+        unit: What stands before the line: nothing, or `row ` where a file has rows and no lines.
+    """
 
     kind: str
     severity: Severity
@@ -21,6 +25,12 @@ class Finding:
     file: str = ""
     line: int = 0
     count: int = 1
+    unit: str = ""
+
+    @property
+    def where(self) -> str:
+        """Its place, such as `train.csv:17`, as far as it has one."""
+        return f"{self.file}:{self.unit}{self.line}" if self.file and self.line else self.file
 
 
 class Findings:
@@ -30,11 +40,20 @@ class Findings:
         self._kept: dict[str, list[Finding]] = {}
         self._more: dict[str, int] = {}
 
-    def add(self, kind: str, severity: Severity, message: str, file: str = "", line: int = 0, count: int = 1) -> None:
+    def add(
+        self,
+        kind: str,
+        severity: Severity,
+        message: str,
+        file: str = "",
+        line: int = 0,
+        count: int = 1,
+        unit: str = "",
+    ) -> None:
         """Record one finding; past the first 20 of its kind it is only counted."""
         kept = self._kept.setdefault(kind, [])
         if len(kept) < KEPT:
-            kept.append(Finding(kind, severity, message, file, line, count))
+            kept.append(Finding(kind, severity, message, file, line, count, unit))
         else:
             self._more[kind] = self._more.get(kind, 0) + count
 

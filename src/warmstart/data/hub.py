@@ -28,7 +28,8 @@ def parse(file: str) -> dict[str, str | None]:
     if match is None:
         raise DataError(
             f"{file}: not a data set's name. Expected {HUB}NAME[@REVISION][:CONFIG]:SPLIT, "
-            f"for example {HUB}stanfordnlp/sst2:train."
+            f"for example {HUB}stanfordnlp/sst2:train.",
+            "hub",
         )
     return match.groupdict()
 
@@ -47,7 +48,7 @@ def records(file: str, source: Source, wanted: Sequence[Wanted]) -> Iterator[Rec
             try:
                 yield number, [decode(value) for decode, value in zip(decoders, values, strict=True)]
             except Fault as fault:
-                raise DataError(f"{file}:row {number}: {fault}") from None
+                raise DataError(f"{file}:row {number}: {fault}", fault.kind) from None
 
 
 def digest(file: str, wanted: Sequence[Wanted]) -> str:
@@ -70,7 +71,8 @@ def _open(file: str) -> Any:
     except Exception as error:  # the library raises nearly anything: its own, OSError, ValueError, HTTP errors
         raise DataError(
             f"{file}: the data set could not be loaded: {type(error).__name__}: {error}. Check name, "
-            "configuration and split; without a network, give a local folder's path as the name."
+            "configuration and split; without a network, give a local folder's path as the name.",
+            "hub",
         ) from error
     finally:
         if shown:
@@ -92,5 +94,5 @@ def _class_name(names: list[str], value: int | None) -> str | None:
     if value is None or value == -1:
         return None
     if not 0 <= value < len(names):  # a list would count a negative one from its end
-        raise Fault(f"class number {value}. Expected 0 to {len(names) - 1}, or -1 for no label.")
+        raise Fault(f"class number {value}. Expected 0 to {len(names) - 1}, or -1 for no label.", "label-type")
     return names[value]

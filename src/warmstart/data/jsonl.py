@@ -23,7 +23,9 @@ def records(file: str, source: Source, wanted: Sequence[Wanted], findings: Findi
             blank, count = blank or number, count + 1
             continue
         if blank:
-            raise DataError(f"{file}:{blank}: a blank line between objects. Expected an object: remove the line.")
+            raise DataError(
+                f"{file}:{blank}: a blank line between objects. Expected an object: remove the line.", "blank-line"
+            )
         item = _parse(file, number, line, decoder)
         for want in questions:
             if want.name not in item:
@@ -38,15 +40,24 @@ def _parse(file: str, number: int, line: str, decoder: json.JSONDecoder) -> dict
     try:
         item = decoder.decode(line)
     except json.JSONDecodeError as error:
-        raise DataError(f"{file}:{number}:{error.colno}: not JSON: {error.msg}. Expected one object a line.") from None
+        raise DataError(
+            f"{file}:{number}:{error.colno}: not JSON: {error.msg}. Expected one object a line.", "json"
+        ) from None
+    except _Repeated as error:
+        raise DataError(f"{file}:{number}: {error}. Expected one plain object a line.", "json-key") from None
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{file}:{number}: {error}. Expected one plain object a line.") from None
+        raise DataError(f"{file}:{number}: {error}. Expected one plain object a line.", "json") from None
     if not isinstance(item, dict):
         raise DataError(
             f"{file}:{number}: found a JSON {type(item).__name__}, expected an object such as "
-            '{"text": "…", "label": "…"}. Write one object a line.'
+            '{"text": "…", "label": "…"}. Write one object a line.',
+            "json-object",
         )
     return item
+
+
+class _Repeated(ValueError):
+    """A key that stands twice in one object."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -55,5 +66,5 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(item) != len(pairs):
         keys = [key for key, _ in pairs]
         repeated = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {repeated!r} stands twice in one object")
+        raise _Repeated(f"the key {repeated!r} stands twice in one object")
     return item

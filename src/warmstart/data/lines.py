@@ -40,7 +40,7 @@ def lines(file: str, encoding: str, findings: Findings) -> Iterator[str]:
         raise _undecodable(file, encoding) from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
-            f"{file}: not a whole gzip file ({error}). Expected what its name says: fetch it again."
+            f"{file}: not a whole gzip file ({error}). Expected what its name says: fetch it again.", "gzip"
         ) from error
 
 
@@ -56,25 +56,28 @@ def _check_encoding(file: str, encoding: str) -> None:
     except LookupError:
         raise DataError(
             f"{file}: Python knows no encoding {encoding!r}. Say for example --encoding utf-8, latin-1, "
-            "cp1252, shift_jis or utf-16 (data.encoding)."
+            "cp1252, shift_jis or utf-16 (data.encoding).",
+            "encoding-name",
         ) from None
 
 
 def _check_start(file: str, head: bytes, encoding: str) -> None:
     """Refuse bytes at the start that contradict the stated encoding."""
     if head.startswith(b"\x1f\x8b") and not file.lower().endswith(".gz"):
-        raise DataError(f"{file}: holds gzip-compressed bytes. Expected text: rename the file to {file}.gz")
+        raise DataError(f"{file}: holds gzip-compressed bytes. Expected text: rename the file to {file}.gz", "gzip")
     stated = codecs.lookup(encoding).name
     marked = next((name for mark, name in _MARKS.items() if head.startswith(mark)), "")
     if marked and not stated.startswith(marked):
         raise DataError(
             f"{file}:1: starts with a {marked} byte order mark, and the encoding stated is {encoding}. "
-            f"Say --encoding {marked} (data.encoding: {marked})."
+            f"Say --encoding {marked} (data.encoding: {marked}).",
+            "encoding-mark",
         )
     if stated in ("utf-16", "utf-32") and head and not marked:
         raise DataError(
             f"{file}:1: no byte order mark, so {stated} does not say which byte comes first. "
-            f"Say --encoding {stated}-le or {stated}-be (data.encoding)."
+            f"Say --encoding {stated}-le or {stated}-be (data.encoding).",
+            "encoding-mark",
         )
 
 
@@ -99,5 +102,6 @@ def _undecodable(file: str, encoding: str) -> DataError:
     advice = "cp1252 or latin-1" if codecs.lookup(encoding).name == "utf-8" else "utf-8"
     return DataError(
         f"{file}:{line}: {found} at column {column} is not {encoding} ({at}). If the file is in another "
-        f"encoding, state it, for example --encoding {advice} (data.encoding)."
+        f"encoding, state it, for example --encoding {advice} (data.encoding).",
+        "encoding",
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from warmstart.data import delimited, hub, jsonl, parquet
 from warmstart.data.findings import Findings
-from warmstart.data.source import Record, Source, Wanted, format_of, is_hub, place, wanted
+from warmstart.data.source import Record, Source, Wanted, format_of, is_hub, place, unit, wanted
 from warmstart.data.values import Fault, Values
 from warmstart.errors import DataError
 from warmstart.schema import Schema
@@ -33,13 +33,15 @@ def read(source: Source, schema: Schema, findings: Findings, *, drop_unlabelled:
             try:
                 row, missing = values.row(raw)
             except Fault as fault:
-                raise DataError(f"{place(file, line, source)}: {fault}") from None
+                raise DataError(f"{place(file, line, source)}: {fault}", fault.kind) from None
             if values.notes:
-                report(values, findings, file, line)
+                report(values, findings, file, line, unit(file, source))
             if missing:
                 if not drop_unlabelled:
                     raise _unlabelled(place(file, line, source), missing, columns)
-                findings.add("unlabelled", "warning", f"no {missing!r}; the row was dropped", file, line)
+                findings.add(
+                    "unlabelled", "warning", f"no {missing!r}; the row was dropped", file, line, unit=unit(file, source)
+                )
                 dropped += 1
                 continue
             row["file"] = index
@@ -52,7 +54,8 @@ def read(source: Source, schema: Schema, findings: Findings, *, drop_unlabelled:
         names = ", ".join(repr(want.name) for want in columns if want.column.answer)
         raise DataError(
             f"{source.files[0]}: all {dropped} rows were dropped, since none has an answer. "
-            f"Expected answers in {names}: check the column's name (data.columns)."
+            f"Expected answers in {names}: check the column's name (data.columns).",
+            "no-rows",
         )
 
 
@@ -63,17 +66,17 @@ def check_file(file: str, source: Source) -> None:
         return
     path = Path(file)
     if path.is_dir():
-        raise DataError(f"{file}: is a folder. Expected a file: name the files in it, one by one.")
+        raise DataError(f"{file}: is a folder. Expected a file: name the files in it, one by one.", "no-file")
     if not path.exists():
         near = path.parent if path.parent.is_dir() else Path()
-        raise DataError(f"{file}: no such file. Expected a path; see what is there with: ls {near}")
+        raise DataError(f"{file}: no such file. Expected a path; see what is there with: ls {near}", "no-file")
     format_of(file, source)
 
 
-def report(values: Values, findings: Findings, file: str, line: int) -> None:
+def report(values: Values, findings: Findings, file: str, line: int, unit: str) -> None:
     """Turn the notes of one row into findings."""
     for kind, message in values.notes:
-        findings.add(kind, "warning", message, file, line)
+        findings.add(kind, "warning", message, file, line, unit=unit)
     values.notes.clear()
 
 
@@ -92,7 +95,8 @@ def _unlabelled(where: str, missing: str, columns: Sequence[Wanted]) -> DataErro
     name = next(want.name for want in columns if want.column.name == missing)
     return DataError(
         f"{where}: no answer in {name!r}. Expected one in every row: fill it in, check the column's name "
-        f"(data.columns.{missing}), or leave such rows out with --drop unlabelled (drop: [unlabelled])."
+        f"(data.columns.{missing}), or leave such rows out with --drop unlabelled (drop: [unlabelled]).",
+        "answer-missing",
     )
 
 
@@ -101,4 +105,4 @@ def _empty(file: str, source: Source) -> DataError:
         advice = "one besides the header; if the first line is a row, say --no-header (data.header: false)."
     else:
         advice = "one: give a file with rows."
-    return DataError(f"{file}: no rows. Expected at least {advice}")
+    return DataError(f"{file}: no rows. Expected at least {advice}", "no-rows")

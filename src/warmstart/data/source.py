@@ -84,7 +84,8 @@ def format_of(file: str, source: Source) -> Format:
         raise DataError(
             f"{file}: the suffix {''.join(suffixes[-2:]) or '(none)'} names no format. Expected "
             f"{', '.join(_SUFFIXES)} (the text ones also with .gz). "
-            "Say which it is: --format csv, tsv, jsonl or parquet (data.format)."
+            "Say which it is: --format csv, tsv, jsonl or parquet (data.format).",
+            "no-format",
         )
     return found
 
@@ -124,5 +125,6 @@ def missing_column(where: str, want: Wanted, known: list[str], source: Source) -
     return DataError(
         f"{where}: no column {want.name!r} for {want.column.name!r} ({want.column.meaning}). "
         f"The file has {listed or 'none'}.{hint} "
-        f"State the right one: --{want.column.name} NAME (data.columns.{want.column.name})."
+        f"State the right one: --{want.column.name} NAME (data.columns.{want.column.name}).",
+        "column-missing",
     )

@@ -65,7 +65,8 @@ def split(
         if not len(indices):
             raise DataError(
                 f"{table.files[0]}: the part {name!r} would be empty: {parts[name]} of {len(table)} rows "
-                f"({len(starts)} different texts). Give a larger fraction, more rows, or a file of its own."
+                f"({len(starts)} different texts). Give a larger fraction, more rows, or a file of its own.",
+                "part-empty",
             )
     return {"train": np.flatnonzero(part_of == 0), **found}
 

@@ -55,8 +55,17 @@ class Table:
 
     def where(self, index: int) -> str:
         """Where a row came from, such as `train.csv:17`."""
+        file, line = self.place(index)
+        return f"{file}:{self.unit(file)}{line}"
+
+    def place(self, index: int) -> tuple[str, int]:
+        """The file a row came from, and its line (or row number) there."""
         row = self.rows.select_columns(["file", "line"])[int(index)]
-        return f"{self.files[row['file']]}:{self.units[row['file']]}{row['line']}"
+        return self.files[row["file"]], row["line"]
+
+    def unit(self, file: str) -> str:
+        """What stands before the numbers of a file's rows."""
+        return self.units[self.files.index(file)]
 
     def column(self, name: str) -> Iterator[Any]:
         """Give a column's values one by one, loading no other column and only a batch at a time."""
@@ -67,7 +76,9 @@ class Table:
         """Give the columns as Arrow arrays, a batch at a time."""
         for name in names:
             if name not in self.rows.column_names:
-                raise DataError(f"{self.files[0]}: no column {name!r}; {nearest(name, self.rows.column_names)}")
+                raise DataError(
+                    f"{self.files[0]}: no column {name!r}; {nearest(name, self.rows.column_names)}", "column-missing"
+                )
         for batch in self._batches(list(dict.fromkeys(names)), size):
             yield tuple(batch.column(name).combine_chunks() for name in names)
 
@@ -135,12 +146,12 @@ def from_rows(rows: Iterable[Mapping[str, Any]], schema: Schema, folder: Path, n
             try:
                 yield {**_check_row(row, columns, values), "file": 0, "line": number}
             except Fault as fault:
-                raise DataError(f"{name}:row {number}: {fault}") from None
+                raise DataError(f"{name}:row {number}: {fault}", fault.kind) from None
 
     stream = checked()
     first = next(stream, None)
     if first is None:
-        raise DataError(f"{name}: no rows. Expected at least one.")
+        raise DataError(f"{name}: no rows. Expected at least one.", "no-rows")
     ordered = [*columns, "file", "line"]
     path = folder / "rows.arrow"
     data = write(batches(itertools.chain([first], stream), ordered, schema.texts), path, arrow_schema(schema, columns))
@@ -150,13 +161,16 @@ def from_rows(rows: Iterable[Mapping[str, Any]], schema: Schema, folder: Path, n
 def _check_row(row: Mapping[str, Any], columns: list[str], values: Values) -> dict[str, Any]:
     for key in row:
         if key not in columns:
-            raise Fault(f"holds {key!r}, which is not asked for; {nearest(str(key), columns)}")
+            raise Fault(f"holds {key!r}, which is not asked for; {nearest(str(key), columns)}", "column-unknown")
     for column in columns:
         if column not in row:
-            raise Fault(f"has no {column!r}. Expected {', '.join(map(repr, columns))} in every row.")
+            raise Fault(f"has no {column!r}. Expected {', '.join(map(repr, columns))} in every row.", "column-missing")
     result, missing = values.row([_plain(row[column]) for column in columns])
     if missing:
-        raise Fault(f"{missing!r} is missing. Expected an answer in every row: fill it in or leave the row out.")
+        raise Fault(
+            f"{missing!r} is missing. Expected an answer in every row: fill it in or leave the row out.",
+            "answer-missing",
+        )
     return result
 
 

@@ -15,6 +15,10 @@ from warmstart.schema import Column
 class Fault(Exception):
     """What is wrong with one value; the reader adds the place."""
 
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
 
 class Values:
     """Checks and converts the values of one reading.
@@ -37,7 +41,7 @@ class Values:
             result = convert(value)
             if result is None:
                 if not answer:
-                    raise Fault(f"{name!r} is empty. Expected a value in every row.")
+                    raise Fault(f"{name!r} is empty. Expected a value in every row.", "id-missing")
                 missing = name
             row[name] = result
         return row, missing
@@ -74,16 +78,19 @@ class Values:
             if self._separator is None:
                 raise Fault(
                     f"{column.name!r} is the text {value[:60]!r}. Expected a list of labels: state what "
-                    "stands between labels in a cell, for example --set data.label_separator=';'."
+                    "stands between labels in a cell, for example --set data.label_separator=';'.",
+                    "labels-type",
                 )
             value = value.split(self._separator)
         if not isinstance(value, list | tuple):
-            raise Fault(f"{column.name!r} is {_shown(value)}. Expected a list of labels.")
+            raise Fault(f"{column.name!r} is {_shown(value)}. Expected a list of labels.", "labels-type")
         labels = []
         for item in value:
             label = self._label(column, item)
             if label is None:
-                raise Fault(f"{column.name!r} holds an empty label in {_shown(value)}. Remove it or name it.")
+                raise Fault(
+                    f"{column.name!r} holds an empty label in {_shown(value)}. Remove it or name it.", "label-blank"
+                )
             labels.append(label)
         if len(set(labels)) != len(labels):
             self.notes.append(("label-repeated", f"a label stands twice in {_shown(value)}, which is kept"))
@@ -100,10 +107,13 @@ class Values:
 
 def _text(column: Column, value: Any) -> str:
     if not isinstance(value, str):
-        raise Fault(f"{column.name!r} is {_shown(value)}. Expected text: write it as a string, or remove the row.")
+        raise Fault(
+            f"{column.name!r} is {_shown(value)}. Expected text: write it as a string, or remove the row.", "text-type"
+        )
     if column.required and (not value or value.isspace()):
         found = "only white space" if value else "empty"
-        raise Fault(f"{column.name!r} is {found}. Expected text: fill it in, or remove the row.")
+        kind = "text-blank" if value else "text-empty"
+        raise Fault(f"{column.name!r} is {found}. Expected text: fill it in, or remove the row.", kind)
     _check_characters(column, value)
     return value
 
@@ -112,33 +122,36 @@ def _number(column: Column, value: Any) -> float | None:
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if isinstance(value, bool) or (isinstance(value, str) and "_" in value):  # float() takes True and 1_000
-        raise Fault(f"{column.name!r} is {_shown(value)}. Expected a number.")
+        raise Fault(f"{column.name!r} is {_shown(value)}. Expected a number.", "number")
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise Fault(f"{column.name!r} is {_shown(value)}. Expected a number, such as 3.5.") from None
+        raise Fault(f"{column.name!r} is {_shown(value)}. Expected a number, such as 3.5.", "number") from None
     if not math.isfinite(number):
-        raise Fault(f"{column.name!r} is {_shown(value)}. Expected a finite number.")
+        raise Fault(f"{column.name!r} is {_shown(value)}. Expected a finite number.", "number-finite")
     return number
 
 
 def _spelled(column: Column, value: Any) -> str:
     """Spell a label that is not text as JSON does."""
     if not isinstance(value, bool | int | float) or (isinstance(value, float) and not math.isfinite(value)):
-        raise Fault(f"{column.name!r} is {_shown(value)}. Expected a label: text, a whole number, true or false.")
+        raise Fault(
+            f"{column.name!r} is {_shown(value)}. Expected a label: text, a whole number, true or false.", "label-type"
+        )
     return json.dumps(value)
 
 
 def _check_characters(column: Column, text: str) -> None:
     if "\0" in text:
-        raise Fault(f"{column.name!r} has a NUL character at position {text.index(chr(0)) + 1}. Remove it.")
+        raise Fault(f"{column.name!r} has a NUL character at position {text.index(chr(0)) + 1}. Remove it.", "nul")
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise Fault(
                 f"{column.name!r} has a lone surrogate (U+{ord(text[error.start]):04X}) at position "
-                f"{error.start + 1}, half of a character. Write the character whole, or remove it."
+                f"{error.start + 1}, half of a character. Write the character whole, or remove it.",
+                "surrogate",
             ) from None
 
 

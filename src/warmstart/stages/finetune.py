@@ -60,7 +60,7 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     transformers.set_seed(recipe.seed)
     loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head)
     train_rows, path = parts.tables["train"], work / "train.arrow"
-    rows, cut = encode(train_rows, task, tokenizer, window, path, progress)
+    rows, cut = encode(train_rows, task, tokenizer, window, path, progress, parts.findings)
     same = identity(recipe, parts, describe(path)["sha256"])
     return Ready(settings_of(recipe), task, tokenizer, window, loaded, rows, cut, same, train_rows.where)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from warmstart import tasks
 from warmstart.data import split, table
+from warmstart.data.check import check, stop_at_error
 from warmstart.data.findings import Findings
 from warmstart.data.source import Source
 from warmstart.data.table import Table
@@ -64,10 +65,16 @@ def read_parts(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, 
             found[part] = table.load(
                 Source(**reading), schema, cache, findings, drop_unlabelled=drop, progress=progress
             )
-    texts = tuple(name for name in schema.texts if name in found["train"].rows.column_names)
-    answer = schema.answers[0]
-    found = _hold_out(found, recipe, texts, answer, findings)
-    return Parts(_without_shared(found, recipe, texts, findings), findings)
+    check(found, schema, findings)
+    stop_at_error(findings)
+    texts = texts_of(found["train"], schema)
+    found = _hold_out(found, recipe, texts, schema.answers[0], findings)
+    return Parts(without_shared(found, recipe, texts, findings), findings)
+
+
+def texts_of(rows: Table, schema: Schema) -> tuple[str, ...]:
+    """The text columns that the rows have."""
+    return tuple(name for name in schema.texts if name in rows.rows.column_names)
 
 
 def _hold_out(
@@ -92,7 +99,7 @@ def _hold_out(
     return {**found, **{part: train.select(indices) for part, indices in chosen.items()}}
 
 
-def _without_shared(
+def without_shared(
     found: dict[str, Table], recipe: Recipe, texts: tuple[str, ...], findings: Findings
 ) -> dict[str, Table]:
     """Find training rows that are in dev or test as well; leave them out if the recipe says so."""
@@ -104,13 +111,16 @@ def _without_shared(
         twins = split.shared(train, found[part], texts)
         if not len(twins):
             continue
-        first = train.where(int(twins[0]))
+        file, line = train.place(int(twins[0]))
         done = "left out of training" if drop else "kept; leave them out with `drop: [shared]` or --drop shared"
         findings.add(
             "shared",
             "note" if drop else "warning",
-            f"{len(twins):,} training rows are in {part} as well (first: {first}); {done}",
-            count=len(twins),
+            f"{len(twins):,} training rows are in {part} as well, this one first; {done}",
+            file,
+            line,
+            len(twins),
+            train.unit(file),
         )
         if drop:
             gone = set(twins.tolist())
@@ -132,10 +142,16 @@ def fit_task(recipe: Recipe, parts: Parts, saved: Any = None) -> Task[Any]:
 
 
 def encode(
-    rows: Table, task: Task[Any], tokenizer: Any, window: Window, path: Path, progress: Progress
+    rows: Table,
+    task: Task[Any],
+    tokenizer: Any,
+    window: Window,
+    path: Path,
+    progress: Progress,
+    findings: Findings,
 ) -> tuple[Any, dict[str, Any]]:
     """Tokens of every row, memory-mapped from `path`, and how much of the text the window cut."""
-    counts = {"rows": len(rows), "rows_cut": 0, "tokens": 0, "tokens_cut": 0, "done": 0}
+    counts = {"rows": len(rows), "rows_cut": 0, "tokens": 0, "tokens_cut": 0, "done": 0, "first": -1}
 
     def batches() -> Iterator[dict[str, list[Any]]]:
         with progress.bar("reading tokens", len(rows)) as bar:
@@ -145,6 +161,8 @@ def encode(
                     feature["row"] = counts["done"]
                     counts["done"] += 1
                     cut = feature.pop("cut")
+                    if cut and counts["first"] < 0:
+                        counts["first"] = feature["row"]
                     counts["rows_cut"] += cut > 0
                     counts["tokens_cut"] += cut
                     counts["tokens"] += len(feature["input_ids"]) + cut
@@ -153,4 +171,16 @@ def encode(
 
     encoded = table.write(batches(), path)
     del counts["done"]
+    _tell_cut(rows, counts, counts.pop("first"), window, findings)
     return encoded, counts
+
+
+def _tell_cut(rows: Table, counts: dict[str, int], first: int, window: Window, findings: Findings) -> None:
+    """Tell of texts that are longer than the window."""
+    if counts["rows_cut"]:
+        file, line = rows.place(first)
+        message = (
+            f"{counts['rows_cut']:,} of {counts['rows']:,} rows are longer than the window of {window.tokens} tokens, "
+            f"this one first; {counts['tokens_cut'] / counts['tokens']:.1%} of all tokens are not seen"
+        )
+        findings.add("window-cut", "warning", message, file, line, counts["rows_cut"], rows.unit(file))

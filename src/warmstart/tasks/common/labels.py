@@ -26,7 +26,8 @@ class LabelMap:
         if len(order) < least:
             raise DataError(
                 f"the training rows hold {len(order)} label{'' if len(order) == 1 else 's'} "
-                f"({', '.join(map(repr, order)) or 'none'}); expected {least} or more; is --label the right column?"
+                f"({', '.join(map(repr, order)) or 'none'}); expected {least} or more; is --label the right column?",
+                "label-one",
             )
         return cls(tuple(order))
 
@@ -65,5 +66,6 @@ class LabelMap:
             if label not in self.ids:
                 raise DataError(
                     f"{where()}: label {label!r} was not seen in training, so the model has no output for it; "
-                    f"{nearest(label, self.names)}"
+                    f"{nearest(label, self.names)}",
+                    "label-unseen",
                 )

@@ -1,0 +1,63 @@
+"""Real data sets that can be read as they are: checking them must find no error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from common import SHARED
+from warmstart import tasks
+from warmstart.data.findings import Finding
+from warmstart.progress import silent
+from warmstart.recipe import make_recipe
+from warmstart.stages.check import look
+
+_NUMBERED: dict[str, Any] = {"data.header": False}
+FILES: dict[str, dict[str, Any]] = {
+    "open/banking77/banking_data/*.csv": {"label": "category"},
+    "open/sms_spam/SMSSpamCollection": {**_NUMBERED, "label": "1", "text": "2", "data.format": "tsv"},
+    "open/boolq/combined.jsonl.gz": {"text": "question", "pair": "passage"},
+    "open/boolq/dev.jsonl.gz": {"text": "question", "pair": "passage", "label": "answer"},
+    "open/jsick/*.tsv": {"text": "sentence_A_Ja", "pair": "sentence_B_Ja", "label": "entailment_label_Ja"},
+    "open/jglue/datasets/jsts*/*.json": {
+        "task": "score",
+        "text": "sentence1",
+        "pair": "sentence2",
+        "data.format": "jsonl",
+    },
+    "open/jglue/datasets/jnli*/*.json": {"text": "sentence1", "pair": "sentence2", "data.format": "jsonl"},
+    "open/korsts/KorSTS/*.tsv": {"task": "score", "text": "sentence1", "pair": "sentence2", "label": "score"},
+    "open/korsts/KorNLI/*.tsv": {"text": "sentence1", "pair": "sentence2", "label": "gold_label"},
+    "measure-only/rt-polarity/*.tsv": {**_NUMBERED, "label": "1", "text": "2"},
+    "measure-only/mlit/*.tsv": {**_NUMBERED, "label": "1", "text": "2"},
+    "measure-only/imdb/*.csv.gz": {"text": "review", "label": "sentiment"},
+    "measure-only/glue_rte/*.tsv": {"text": "sentence1", "pair": "sentence2"},
+    "measure-only/mrpc/*.tsv": {"text": "#1 String", "pair": "#2 String", "label": "Quality"},
+    "measure-only/stsb/*.csv": {
+        **_NUMBERED,
+        "task": "score",
+        "text": "6",
+        "pair": "7",
+        "label": "5",
+        "data.format": "tsv",
+        "data.extra_columns": "ignore",
+    },
+}
+"""Files beside the checkout, and how each is read."""
+
+
+def real_findings(cache: Path) -> dict[str, list[Finding]]:
+    """What is found in each real file, by its name; nothing where there are none beside the checkout."""
+    found: dict[str, list[Finding]] = {}
+    for pattern, said in FILES.items():
+        for path in sorted((SHARED / "data").glob(pattern)):
+            found[str(path.relative_to(SHARED / "data"))] = _look(path, said, cache)
+    return found
+
+
+def _look(path: Path, said: dict[str, Any], cache: Path) -> list[Finding]:
+    columns = {f"data.columns.{name}": said[name] for name in ("text", "pair", "label") if name in said}
+    rest = {name: value for name, value in said.items() if name not in ("text", "pair", "label")}
+    recipe = make_recipe({"model": "none", "data.train": str(path), **columns, **rest})
+    schema = tasks.find(recipe.task.name).schema(tasks.options_of(recipe.task.name, recipe.task.options))
+    return list(look(recipe, schema, cache, silent).findings)

@@ -1,0 +1,163 @@
+"""Faults planted in small files: every kind, in every format it makes sense in, at many places, is told where it is.
+
+A fault counts as caught if a finding of its kind names its file, and as told at the right line if the finding's line is
+the planted row's. The clean files themselves must have no finding at all, and real data sets no error.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from clean import real_findings
+from common import arguments, finish, write_page
+from plants import PLANTS, Plant
+from sheets import SEPARATOR, Sheet, clean_rows, encode, parquet
+from warmstart import tasks
+from warmstart.data.findings import Finding
+from warmstart.progress import silent
+from warmstart.recipe import make_recipe
+from warmstart.stages.check import look
+
+FORMATS = ("csv", "tsv", "jsonl", "parquet")
+TASKS = {
+    "classify": {"task": "classify"},
+    "many": {"task": {"name": "classify", "labels": "many"}},
+    "score": {"task": "score"},
+}
+
+
+def write(sheet: Sheet, planted: Plant | None, folder: Path) -> dict[str, list[int]]:
+    """Write the sheet's files, the fault included; give the line of every row, by file."""
+    lines = {}
+    for name, rows in (("train", sheet.rows), ("test", sheet.test)):
+        if rows is None:
+            continue
+        path = folder / f"{name}.{sheet.format}"
+        if sheet.format == "parquet":
+            lines[name] = parquet(sheet, rows, path)
+            continue
+        sheet.chunks, lines[name] = encode(sheet, rows)
+        if name == "train" and planted is not None and planted.bytes is not None:
+            planted.bytes(sheet)
+        path.write_bytes(b"".join(sheet.chunks))
+    return lines
+
+
+def findings_of(sheet: Sheet, folder: Path) -> list[Finding]:
+    """Check the sheet's files as the command does."""
+    said: dict[str, Any] = {"model": "none", **TASKS[sheet.task], "data.train": str(folder / f"train.{sheet.format}")}
+    if sheet.test is not None:
+        said["data.test"] = str(folder / f"test.{sheet.format}")
+    if sheet.pair:
+        said["data.columns.pair"] = "pair"
+    if sheet.task == "many":
+        said["data.label_separator"] = SEPARATOR
+    recipe = make_recipe({**said, **sheet.options})
+    schema = tasks.find(recipe.task.name).schema(tasks.options_of(recipe.task.name, recipe.task.options))
+    return list(look(recipe, schema, folder / "cache", silent, sheet.id).findings)
+
+
+def prove(planted: Plant, format: str, seed: int, folder: Path) -> tuple[bool, bool]:
+    """Plant one fault; say whether it was caught, and told at the right line."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    chance = random.Random(f"{planted.kind} {format} {seed}")
+    sheet = Sheet(
+        format, planted.task, chance, clean_rows(planted.task), place=chance.randrange(planted.low, planted.high)
+    )
+    if planted.rows is not None:
+        planted.rows(sheet)
+    lines = write(sheet, planted, folder)
+    file, row = sheet.expected
+    if file == "line":
+        file, line = "train", row
+    else:
+        row = sheet.place if row is None else row
+        line = 0 if row < 0 else lines[file][row]
+    path = str(folder / f"{file}.{format}")
+    found = [one for one in findings_of(sheet, folder) if one.kind == planted.kind and one.file == path]
+    return bool(found), any(one.line == line for one in found)
+
+
+def clean(folder: Path) -> int:
+    """Findings in files that nothing was planted in."""
+    count = 0
+    for task in TASKS:
+        for format in FORMATS:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            sheet = Sheet(format, task, random.Random(0), clean_rows(task), clean_rows(task, 100), pair=True, id="id")
+            write(sheet, None, folder)
+            count += len(findings_of(sheet, folder))
+    return count
+
+
+def main() -> None:
+    """Prove and report."""
+    args = arguments(__doc__ or "", 25, "placements of each kind in each format")
+    planted: Counter[str] = Counter()
+    caught: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "sheet"
+        unasked = clean(folder)
+        for one in PLANTS:
+            for format in one.formats:
+                for seed in range(args.n):
+                    was_caught, was_right = prove(one, format, seed, folder)
+                    planted[one.kind] += 1
+                    caught[one.kind] += was_caught
+                    right[one.kind] += was_right
+                    if not was_right:
+                        print(f"missed: {one.kind} in {format}, placement {seed}", flush=True)
+        real = real_findings(Path(name) / "cache")
+    figures = {
+        "kinds": len(planted),
+        "planted": planted.total(),
+        "caught": caught.total(),
+        "right_line": right.total(),
+        "findings_in_clean_files": unasked,
+        "real_files": len(real),
+        "errors_in_real_files": sum(one.severity == "error" for found in real.values() for one in found),
+    }
+    if args.write:
+        write_page("faults", "Planted faults", "make proof-faults", _page(figures, planted, caught, right, real))
+    finish(figures)
+
+
+def _page(
+    figures: dict[str, Any],
+    planted: Counter[str],
+    caught: Counter[str],
+    right: Counter[str],
+    real: dict[str, list[Finding]],
+) -> str:
+    formats: dict[str, list[str]] = {}
+    for one in PLANTS:
+        formats.setdefault(one.kind, []).extend(one.formats)
+    rows = "\n".join(
+        f"| `{kind}` | {', '.join(formats[kind])} | {planted[kind]} | {caught[kind]} | {right[kind]} |"
+        for kind in sorted(planted)
+    )
+    seen = "\n".join(
+        f"| {name} | {', '.join(f'`{one.kind}` {one.count:,}' for one in found) or 'nothing'} |"
+        for name, found in real.items()
+    )
+    return (
+        f"**{figures['caught']:,} of {figures['planted']:,}** planted faults of {figures['kinds']} kinds were caught, "
+        f"**{figures['right_line']:,}** of them told at the right line. The clean files they were planted in have "
+        f"{figures['findings_in_clean_files']} findings.\n\n"
+        f"| kind | formats | planted | caught | right line |\n| --- | --- | ---: | ---: | ---: |\n{rows}\n\n"
+        f"## Real data\n\n{figures['real_files']} files of public data sets have "
+        f"{figures['errors_in_real_files']} errors. What was found in them is there (how often, behind each kind):\n\n"
+        f"| files | found |\n| --- | --- |\n{seen}"
+    )
+
+
+if __name__ == "__main__":
+    main()

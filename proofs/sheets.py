@@ -1,0 +1,113 @@
+"""Small clean data files that faults are planted in, with the line of every row known from the writing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROWS = 40
+LABELS = ("good", "bad", "fair")
+WORDS = ("window", "river", "letter", "garden", "engine", "market", "summer", "planet", "bridge", "candle")
+SEPARATOR = ";"
+
+
+def clean_rows(task: str, start: int = 0) -> list[dict[str, Any]]:
+    """Rows that nothing is wrong with; some texts run over two lines."""
+    rows = []
+    for number in range(start, start + ROWS):
+        one, two = WORDS[number % 10], WORDS[(number // 10 + number * 3) % 10]
+        gap = "\n" if number % 7 == 3 else " "
+        text = f"{one.capitalize()} and {two} met,{gap}number {number}" + " once more" * (number % 4)
+        label: Any = LABELS[number % 3]
+        if task == "score":
+            label = number % 5 + 0.5
+        if task == "many":
+            label = [LABELS[number % 3], "all"]
+        rows.append({"id": f"r{number}", "text": text, "pair": f"A {two} of {number} days", "label": label})
+    return rows
+
+
+@dataclass
+class Sheet:
+    """One file in the making: where the fault goes, and what else it needs."""
+
+    format: str
+    task: str
+    random: random.Random
+    rows: list[dict[str, Any]]
+    test: list[dict[str, Any]] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    pair: bool = False
+    id: str | None = None
+    place: int = 0
+    """The row the fault is planted in."""
+    expected: tuple[str, int | None] = ("train", None)
+    """The file and row it must be told at; None for the planted row, -1 for no single place."""
+    chunks: list[bytes] = field(default_factory=list)
+    """The bytes of the header (in CSV and TSV) and of each row."""
+    starts: list[int] = field(default_factory=list)
+    """The line, or row number, at which each row starts."""
+
+    @property
+    def row(self) -> dict[str, Any]:
+        return self.rows[self.place]
+
+    @property
+    def chunk(self) -> int:
+        """The place of the planted row among the chunks."""
+        return self.place + (self.format in {"csv", "tsv"})
+
+
+def names(sheet: Sheet) -> list[str]:
+    """The columns of the file."""
+    return ["id", "text", *(["pair"] if sheet.pair else []), "label"]
+
+
+def encode(sheet: Sheet, rows: list[dict[str, Any]]) -> tuple[list[bytes], list[int]]:
+    """Bytes of header and rows, and the line each row starts at."""
+    columns = names(sheet)
+    if sheet.format == "jsonl":
+        lines = [json.dumps({name: row[name] for name in columns}) + "\n" for row in rows]
+        return [line.encode() for line in lines], list(range(1, len(rows) + 1))
+    chunks, starts, line = [], [], 1
+    for cells in [columns, *([_cell(row[name]) for name in columns] for row in rows)]:
+        if sheet.format == "tsv":
+            text = "\t".join(cell.replace("\n", " ") for cell in cells) + "\n"
+        else:
+            out = io.StringIO(newline="")
+            csv.writer(out, lineterminator="\n").writerow(cells)
+            text = out.getvalue()
+        chunks.append(text.encode("utf-8", "surrogatepass"))
+        starts.append(line)
+        line += text.count("\n")
+    return chunks, starts[1:]
+
+
+def parquet(sheet: Sheet, rows: list[dict[str, Any]], path: Path) -> list[int]:
+    """Write Parquet, and give the row numbers."""
+    columns = {name: [row[name] for row in rows] for name in names(sheet)}
+    if any(isinstance(value, str) for value in columns["label"]) and sheet.task == "score":
+        columns["label"] = [str(value) for value in columns["label"]]
+    arrays = {name: _array(values) for name, values in columns.items()}
+    pq.write_table(pa.table(arrays), path)
+    return list(range(1, len(rows) + 1))
+
+
+def _array(values: list[Any]) -> Any:
+    if any(isinstance(value, bytes) for value in values):  # text that is not UTF-8, which Arrow writes unseen
+        return pa.array([v if isinstance(v, bytes) else v.encode() for v in values], pa.binary()).view(pa.string())
+    return pa.array(values)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return SEPARATOR.join(value)
+    return "" if value is None else str(value)

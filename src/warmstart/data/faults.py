@@ -1,0 +1,151 @@
+"""Every kind of fault that reading and checking can name, in one table: code, tests and docs are made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warmstart.data.findings import Severity
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of fault: what it is called, how bad it is, and what it means."""
+
+    name: str
+    severity: Severity
+    meaning: str
+
+
+def _table(severity: Severity, kinds: dict[str, str]) -> tuple[Kind, ...]:
+    return tuple(Kind(name, severity, meaning) for name, meaning in kinds.items())
+
+
+FILES = _table(
+    "error",
+    {
+        "no-file": "there is no such file, or it is a folder",
+        "no-format": "the suffix names no format",
+        "no-rows": "the file has no rows, or none that has an answer",
+        "gzip": "a gzip file is damaged, or gzip bytes have another name",
+        "parquet": "the file is not readable as Parquet",
+        "hub": "a data set's name is none, or the set cannot be loaded",
+        "changed": "the file changed while it was read",
+        "disk": "what was written to the cache cannot be read back",
+        "encoding": "bytes that are not in the stated encoding, as in a file of two encodings",
+        "encoding-name": "an encoding that Python does not know",
+        "encoding-mark": "a byte order mark contradicts the stated encoding, or UTF-16 has none",
+        "cells-few": "a row has fewer cells than the first one",
+        "cells-many": "a row has more cells than the first one",
+        "quote-open": "a quoted cell is never closed",
+        "quote-after": "text follows a closing quote",
+        "delimited": "not readable as delimited text for another reason",
+        "lone-cr": "a carriage return stands alone outside quotes",
+        "blank-line": "a blank line between rows",
+        "header-repeated": "two columns have one name",
+        "header-nul": "NUL characters in the header: UTF-16 read as something else",
+        "column-missing": "a wanted column is not there",
+        "column-unknown": "a row handed over in Python holds a column that no task asks for",
+        "json": "a line is not JSON",
+        "json-object": "a line is JSON, but no object",
+        "json-key": "a key stands twice in one object",
+    },
+)
+VALUES = _table(
+    "error",
+    {
+        "text-empty": "the text is empty",
+        "text-blank": "the text is only white space",
+        "text-type": "the text is a number, null or something else that is no text",
+        "nul": "a NUL character",
+        "surrogate": "a lone surrogate, half of a character",
+        "answer-missing": "a row has no answer",
+        "label-type": "a label is neither text, whole number nor boolean",
+        "label-fraction": "a column of labels holds fractions",
+        "label-blank": "an empty label among several",
+        "labels-type": "several labels are wanted and the cell is no list",
+        "number": "a score is no number",
+        "number-finite": "a score is infinite or NaN",
+        "label-one": "all training rows have one label",
+        "label-unseen": "a label of dev or test is not in the training rows",
+        "id-missing": "a row has no id",
+        "part-empty": "a part that is to be held out would have no rows",
+    },
+)
+READING = _table(
+    "note",
+    {
+        "bom": "the file starts with a byte order mark, which is skipped",
+        "blank-end": "blank lines at the end of the file, skipped",
+        "cache": "the stored copy of the rows was damaged; they were read again",
+        "held-out": "how many rows were held out of the training file",
+        "labels-none": "rows without any label, where several are allowed",
+        "text-space": "texts that start or end with white space",
+    },
+) + _table(
+    "warning",
+    {
+        "line-ends": "some rows end in CR LF, some in LF",
+        "unlabelled": "rows without an answer were dropped, as asked",
+        "extra-cells": "cells past the first row's were ignored, as asked",
+        "label-space": "a label starts or ends with white space",
+        "label-repeated": "a label stands twice in one row",
+        "label-types": 'labels of several types, as 1 and "1", become one label',
+        "id-repeated": "two rows have one id",
+    },
+)
+TEXTS = _table(
+    "warning",
+    {
+        "text-na": "the whole text is a word for nothing: NA, null, nan, none",
+        "text-short": "the text is a single character",
+        "text-long": "the text is far longer than the others",
+        "text-no-letters": "the text has no letter: numbers or signs alone",
+        "text-url": "the text is an address alone",
+        "text-quoted": "the text stands in quotes as a whole: perhaps they should have been read as such",
+        "same-start": "all texts start with the same 10 or more characters",
+        "cut-before": "many texts end at exactly the same length: cut before they came here",
+        "control": "control characters",
+        "zero-width": "characters without width inside words",
+        "soft-hyphen": "soft hyphens, which are not seen",
+        "bidi": "a change of writing direction that is not closed",
+        "replacement": "U+FFFD, left where a character could not be decoded",
+        "private-use": "characters that have a meaning in one font only",
+        "noncharacter": "code points that are no characters",
+        "mojibake": "UTF-8 that was decoded as something else, as in Ã©",
+        "html-tag": "HTML tags, as &lt;br /&gt;",
+        "html-entity": "HTML entities, as &amp;amp;",
+        "escape": "escapes left as text, as \\n or \\u00e9",
+        "mixed-script": "Latin and Cyrillic letters in one word",
+        "line-separator": "line ends that hardly any program shows: U+2028, U+2029, U+0085",
+        "not-nfc": "letters whose accents are characters of their own",
+        "pair-same": "a text equals its pair",
+        "duplicate": "the same text and answer again, to the letter",
+        "duplicate-near": "the same text and answer again but for case, spacing or width",
+        "window-cut": "texts longer than the window, whose rest is not seen",
+    },
+)
+ANSWERS = _table(
+    "warning",
+    {
+        "label-spelling": 'labels that differ in case or spacing alone, as "Pos" and "pos "',
+        "label-width": "labels that differ in full and half width or another compatible form alone",
+        "label-nfc": "a label whose accents are characters of their own",
+        "label-hidden": "a label with control characters or ones without width",
+        "label-na": "a label that is a word for nothing: NA, null, nan, none",
+        "label-long": "a label of more than 100 characters: perhaps the wrong column",
+        "label-single": "a label that a single row has",
+        "label-numbers": "labels that are many different numbers: perhaps a score",
+        "label-many": "more than half of the rows have a label of their own: perhaps the wrong column",
+        "imbalance": "more than 95% of the rows have one label",
+        "label-is-text": "a row's label is its text",
+        "label-in-text": "every text holds its label: it would be learned by reading it",
+        "label-conflict": "the same text with different answers",
+        "score-same": "all scores are the same",
+        "score-outlier": "a score far from all others",
+        "shared": "training rows that are in dev or test as well",
+        "shared-conflict": "a text of dev or test has another answer in training",
+        "label-untested": "a label of the training rows that test has not",
+    },
+)
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (*FILES, *VALUES, *READING, *TEXTS, *ANSWERS)}
+"""Every kind by its name."""

@@ -1,0 +1,50 @@
+"""A small sample of the proofs: every planted fault is caught in every format, and texts come back as written."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path += [str(ROOT / "proofs"), str(ROOT / "benchmarks")]
+
+import clean  # noqa: E402
+import faults  # noqa: E402
+import plants  # noqa: E402
+import readers  # noqa: E402
+from warmstart.data.faults import KINDS  # noqa: E402
+
+
+@pytest.mark.parametrize("planted", plants.PLANTS, ids=lambda one: f"{one.kind}-{one.formats[0]}")
+def test_a_planted_fault_is_told_at_its_line(planted, tmp_path):
+    for format in planted.formats:
+        assert faults.prove(planted, format, 0, tmp_path / "sheet") == (True, True), format
+
+
+def test_files_without_a_fault_have_no_finding(tmp_path):
+    assert faults.clean(tmp_path / "sheet") == 0
+
+
+def test_nearly_every_kind_is_planted():
+    left = set(KINDS) - {one.kind for one in plants.PLANTS}
+    # What belongs to a whole file, the machine, the split or the encoder, and not to a place in a file.
+    assert left == {
+        *("no-file", "no-format", "gzip", "parquet", "hub", "changed", "disk", "encoding-name", "delimited"),
+        *("column-unknown", "part-empty", "cache", "held-out", "window-cut"),
+    }
+
+
+def test_texts_come_back_as_written():
+    sent, equal = readers.prove(200)
+    assert sent >= 200
+    assert dict(equal) == dict.fromkeys(("csv", "tsv", "jsonl", "parquet"), sent)
+
+
+@pytest.mark.real
+def test_a_real_file_has_no_error(tmp_path):
+    path = clean.SHARED / "data" / "open" / "banking77" / "banking_data" / "test.csv"
+    if not path.is_file():
+        pytest.skip(f"needs {path}")
+    found = clean._look(path, {"label": "category"}, tmp_path)
+    assert found
+    assert all(one.severity != "error" for one in found)
