@@ -16,7 +16,7 @@ _NUMBERED: dict[str, Any] = {"data.header": False}
 FILES: dict[str, dict[str, Any]] = {
     "open/banking77/banking_data/*.csv": {"label": "category"},
     "open/sms_spam/SMSSpamCollection": {**_NUMBERED, "label": "1", "text": "2", "data.format": "tsv"},
-    "open/boolq/combined.jsonl.gz": {"text": "question", "pair": "passage"},
+    "open/boolq/combined.jsonl.gz": {"text": "question", "pair": "passage", "data.drop": ["unlabelled"]},
     "open/boolq/dev.jsonl.gz": {"text": "question", "pair": "passage", "label": "answer"},
     "open/jsick/*.tsv": {"text": "sentence_A_Ja", "pair": "sentence_B_Ja", "label": "entailment_label_Ja"},
     "open/jglue/datasets/jsts*/*.json": {

@@ -144,19 +144,23 @@ def _page(
         f"| `{kind}` | {', '.join(formats[kind])} | {planted[kind]} | {caught[kind]} | {right[kind]} |"
         for kind in sorted(planted)
     )
-    seen = "\n".join(
-        f"| {name} | {', '.join(f'`{one.kind}` {one.count:,}' for one in found) or 'nothing'} |"
-        for name, found in real.items()
-    )
+    seen = "\n".join(f"| {name} | {_counted(found) or 'nothing'} |" for name, found in real.items())
     return (
         f"**{figures['caught']:,} of {figures['planted']:,}** planted faults of {figures['kinds']} kinds were caught, "
         f"**{figures['right_line']:,}** of them told at the right line. The clean files they were planted in have "
         f"{figures['findings_in_clean_files']} findings.\n\n"
         f"| kind | formats | planted | caught | right line |\n| --- | --- | ---: | ---: | ---: |\n{rows}\n\n"
-        f"## Real data\n\n{figures['real_files']} files of public data sets have "
-        f"{figures['errors_in_real_files']} errors. What was found in them is there (how often, behind each kind):\n\n"
+        f"## Real data\n\nIn {figures['real_files']} files of public data sets, {figures['errors_in_real_files']} "
+        "errors were found. These are the warnings and notes, and how often each stands there:\n\n"
         f"| files | found |\n| --- | --- |\n{seen}"
     )
+
+
+def _counted(found: list[Finding]) -> str:
+    counts: Counter[str] = Counter()
+    for one in found:
+        counts[one.kind] += one.count
+    return ", ".join(f"`{kind}` {count:,}" for kind, count in counts.items())
 
 
 if __name__ == "__main__":
