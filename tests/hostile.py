@@ -352,6 +352,15 @@ def _run(name: str, file: str, edit: Callable[[dict[str, Any]], Any], *names: st
         sign(folder / "model")
 
 
+def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Give a manifest the seal that fits what it says."""
+    from warmstart.artifacts import _seal
+
+    manifest.pop("seal", None)
+    manifest["seal"] = _seal(manifest)
+    return manifest
+
+
 def sign(folder: Path) -> None:
     """Make a manifest fit its folder again, as an attacker would."""
     from warmstart.artifacts import describe
@@ -360,6 +369,7 @@ def sign(folder: Path) -> None:
         for name, about in manifest["files"].items():
             if about != {} and (folder / name).is_file():
                 about.update(describe(folder / name))
+        sealed(manifest)
 
     if isinstance(json.loads((folder / "manifest.json").read_text(encoding="utf-8")).get("files"), dict):
         change(folder, "manifest.json", fit)

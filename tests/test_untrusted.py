@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import warmstart
-from hostile import CASES, Case, open_it, ran, save_benign, secret
+from hostile import CASES, Case, open_it, ran, save_benign, sealed, secret
 from tiny import ARCHITECTURES, save_tiny
 from warmstart.checkpoints import Checkpoints, load_state
 from warmstart.cli import show
@@ -125,7 +125,7 @@ def test_a_state_of_another_shape_is_no_checkpoint(tmp_path, state):
 def test_a_manifest_without_an_identity_is_none_of_ours(tmp_path):
     path = Checkpoints(tmp_path, {"a": 1}).save(1, {"a": 1}, {})
     manifest = json.loads((path / "manifest.json").read_text())
-    (path / "manifest.json").write_text(json.dumps(manifest | {"identity": [1]}))
+    (path / "manifest.json").write_text(json.dumps(sealed(manifest | {"identity": [1]})))
     with pytest.raises(RunError, match="no identity"):
         Checkpoints(tmp_path, {"a": 1}).newest()
 

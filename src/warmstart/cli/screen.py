@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Table
@@ -38,7 +39,7 @@ class Bars:
             yield _RichBar(shown, shown.add_task(name, total=total, note=""))
 
     def say(self, text: str) -> None:
-        errors.print(text, markup=False, highlight=False)
+        errors.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 class _RichBar:
@@ -87,10 +88,17 @@ def findings(found: Iterable[Mapping[str, Any]]) -> None:
             continue
         line = f":{one.get('unit', '')}{one['line']}" if one["line"] else ""
         at = f"{one['file']}{line}: " if one.get("file") else ""
-        errors.print(f"[{style[one['severity']]}]{one['severity']}[/] {at}", end="", highlight=False)
-        errors.print(one["message"], markup=False, highlight=False)
+        errors.print(
+            f"[{style[one['severity']]}]{one['severity']}[/] {escape(at)}{escape(one['message'])}",
+            highlight=False,
+            soft_wrap=True,
+        )
     for kind, count in more.items():
-        errors.print(f"{count:,} more findings of the kind {kind}; `--json` or data.json lists them", highlight=False)
+        errors.print(
+            f"{count:,} more findings of the kind {kind}; `--json` or data.json lists them",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def print_json(value: Any) -> None:
