@@ -107,4 +107,5 @@ def _show(run: Run) -> None:
         "model": str(run.model),
     }
     screen.table(f"{run.recipe.task.name} with {run.recipe.model.rstrip('/').rpartition('/')[2]}", rows)
-    screen.console.print(f'Next: warmstart predict {run.folder} "a text"', markup=False, highlight=False)
+    texts = '"a text" "its pair"' if "pair" in run.recipe.data.columns else '"a text"'
+    screen.console.print(f"Next: warmstart predict {run.folder} {texts}", markup=False, highlight=False)
