@@ -61,7 +61,6 @@ def repeat(
             place, lock = run_folder(folder, name, seed), folder / name / f".seed-{seed}.lock"
             with claimed(lock) as mine:
                 if mine:
-                    progress.say(f"{name}, seed {seed} ({len(rows) + 1} of {len(plan)})")
                     rows[name, seed] = _one(plan[name, seed], place, name, progress, keep)
                 elif (name, seed) not in told:
                     told.add((name, seed))
@@ -109,6 +108,7 @@ def _one(recipe: Recipe, place: Path, name: str, progress: Progress, keep: str) 
     if _ended(place):
         check_same(recipe, place)
     else:
+        progress.say(f"{name}, seed {recipe.seed}")
         try:
             carry_out(recipe, place, progress)
         except TrainingError as error:

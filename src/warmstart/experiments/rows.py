@@ -24,6 +24,8 @@ LEAST_PEARSON = 0.1
 """The correlation below which a run of numbers has failed."""
 FAILURE = "failure.txt"
 """The file of a run whose training went wrong, with the error."""
+GIVEN = ("label", "labels", "score")
+"""The column of given answers, by the kind of task."""
 PREDICTIONS = {"test": "predictions.parquet", "dev": "predictions-dev.parquet"}
 
 
@@ -51,8 +53,7 @@ class Row:
     @cached_property
     def places(self) -> list[str]:
         """File and line of each measured row."""
-        found: list[str] = self._predictions(["row"])["row"]
-        return found
+        return read_predictions(self.folder / PREDICTIONS[self.part])[0]
 
     @cached_property
     def scores(self) -> NDArray[np.float64]:
@@ -60,11 +61,8 @@ class Row:
 
         1 or 0 for one label, the F1 of the row's labels for many, minus the absolute error for a number.
         """
-        found = self._predictions(None)
-        return _scores(found["answer"], found[given_column(found)])
-
-    def _predictions(self, columns: list[str] | None) -> dict[str, list[Any]]:
-        return read_predictions(self.folder / PREDICTIONS[self.part], columns)
+        _, answers, given = read_predictions(self.folder / PREDICTIONS[self.part])
+        return _scores(answers, given)
 
 
 def read_row(folder: Path, variant: str, seed: int) -> Row:
@@ -79,26 +77,22 @@ def read_row(folder: Path, variant: str, seed: int) -> Row:
     # The task names its metrics with the headline first.
     headline, value = next(iter(run.metrics[part].items()))
     value = float("nan") if value is None else float(value)
-    found = read_predictions(folder / PREDICTIONS[part])
-    failed = why_failed(value, found["answer"], found[given_column(found)])
+    _, answers, given = read_predictions(folder / PREDICTIONS[part])
+    failed = why_failed(value, answers, given)
     history = run.training
     return Row(variant, seed, folder, part, run.metrics, headline, value, history["steps"], history["seconds"], failed)
 
 
-def read_predictions(path: Path, columns: list[str] | None = None) -> dict[str, list[Any]]:
-    """The columns of a run's predictions."""
+def read_predictions(path: Path) -> tuple[list[str], list[Any], list[Any]]:
+    """The places, true answers and given answers of a run's measured rows."""
     if not path.is_file():
         raise RunError(f"{path} is missing; remove {path.parent} to have the run done again")
-    found: dict[str, list[Any]] = pq.read_table(path, columns=columns).to_pydict()
-    return found
-
-
-def given_column(found: dict[str, list[Any]]) -> str:
-    """Which column holds the given answers: it tells the kind of task."""
-    for name in ("label", "labels", "score"):
-        if name in found:
-            return name
-    raise RunError(f"predictions with the columns {', '.join(found)}: expected one of label, labels, score")
+    columns = pq.read_schema(path).names
+    given = next((name for name in GIVEN if name in columns), None)
+    if given is None:
+        raise RunError(f"{path}: found the columns {', '.join(columns)}; expected one of {', '.join(GIVEN)}")
+    found = pq.read_table(path, columns=["row", "answer", given])
+    return tuple(found[name].to_pylist() for name in ("row", "answer", given))  # type: ignore[return-value]
 
 
 def why_failed(value: float, answers: Sequence[Any], given: Sequence[Any]) -> str:
