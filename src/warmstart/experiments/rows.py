@@ -92,7 +92,7 @@ def read_predictions(path: Path) -> tuple[list[str], list[Any], list[Any]]:
     if given is None:
         raise RunError(f"{path}: found the columns {', '.join(columns)}; expected one of {', '.join(GIVEN)}")
     found = pq.read_table(path, columns=["row", "answer", given])
-    return tuple(found[name].to_pylist() for name in ("row", "answer", given))  # type: ignore[return-value]
+    return tuple(found[name].to_pylist() for name in ("row", "answer", given))
 
 
 def why_failed(value: float, answers: Sequence[Any], given: Sequence[Any]) -> str:
