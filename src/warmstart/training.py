@@ -6,8 +6,9 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from warmstart.errors import RecipeError, Stopped, TrainingError, nearest
 from warmstart.progress import Progress, silent
 from warmstart.signals import StopAsked, stop_asked
 from warmstart.tasks.base import Task
+from warmstart.tuning.batches import LengthBatches, RandomBatches, lengths_of
 
 _SAID_ELSEWHERE = {
     "output_dir": "--out",
@@ -44,6 +46,9 @@ _SAID_ELSEWHERE = {
     "resume_from_checkpoint": "nothing: the same command on the same folder goes on",
     "ignore_data_skip": "nothing: a resumed training sees the rows it would have seen",
     "remove_unused_columns": "nothing: the task chooses its columns",
+    "train_sampling_strategy": "learn.order",
+    "dataloader_drop_last": "nothing: no row is dropped",
+    "accelerator_config": "nothing: each step is shared between processes without a row twice",
 }
 """Arguments of the Trainer that a field of the recipe holds, and the field."""
 
@@ -58,6 +63,8 @@ class Settings:
     epochs: float = 3.0
     max_steps: int | None = None
     batch: int = 32
+    batch_tokens: int | None = None
+    order: str = "random"
     weight_decay: float = 0.01
     clip: float = 1.0
     precision: str = "auto"
@@ -156,6 +163,7 @@ def train(
     """
     precision = resolve(settings.precision, model.config)
     args = arguments(settings, folder, precision)
+    batches = _batches(rows, settings, args)
     with ExitStack() as stack:
         asked = stack.enter_context(stop_asked()) if saving else StopAsked()
         try:
@@ -163,6 +171,8 @@ def train(
                 task,
                 where,
                 saving,
+                asked,
+                batches,
                 model=model,
                 args=args,
                 data_collator=lambda features: _with_rows(task.collate(features, tokenizer), features),
@@ -172,15 +182,24 @@ def train(
         except (ValueError, RuntimeError, ImportError) as error:  # as for a tracker that is not installed
             raise RecipeError(f"trainer: {error}") from None
         trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
-        trainer.add_callback(_Save(trainer, asked))
+        trainer.add_callback(_Save(trainer))
         done = trainer.train(resume_from_checkpoint=_newest(saving, progress))
-        if asked and done.global_step < trainer.state.max_steps:
-            raise Stopped(
-                f"{asked.name} came: saved after step {done.global_step}; the same command goes on from there"
-            )
-    if folder.is_dir() and not any(folder.iterdir()):
+        if trainer.stop and done.global_step < trainer.state.max_steps:
+            name = asked.name or "A signal"  # one that came to another process
+            raise Stopped(f"{name} came: saved after step {done.global_step}; the same command goes on from there")
+    with suppress(OSError):  # it is not there, or the Trainer has put something into it
         folder.rmdir()
     return Trained(done.global_step, trainer.seconds(), precision, _history(trainer.state.log_history))
+
+
+def _batches(rows: Any, settings: Settings, args: transformers.TrainingArguments) -> RandomBatches:
+    """The batches that the settings ask for, those of this process."""
+    mine = {"seed": settings.seed, "processes": args.world_size, "process": args.process_index}
+    if settings.order == "random":
+        if settings.batch_tokens:
+            raise RecipeError("learn.batch_tokens: needs rows of like length together; say learn.order: by-length, too")
+        return RandomBatches(len(rows), args.train_batch_size, **mine)
+    return LengthBatches(lengths_of(rows), args.train_batch_size, tokens=settings.batch_tokens, **mine)
 
 
 def _newest(saving: Saving | None, progress: Progress) -> str | None:
@@ -211,8 +230,21 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
 
     loss_is_scaled_for_ga = False
 
-    def __init__(self, task: Task[Any], where: Callable[[int], str], saving: Saving | None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        task: Task[Any],
+        where: Callable[[int], str],
+        saving: Saving | None,
+        asked: StopAsked,
+        batches: RandomBatches,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
+        self.asked = asked
+        self.batches = batches
+        self.stop = self.late = False
+        self.share = self.weight = 1.0
+        self.saved = time.monotonic()
         self.own_loss = task.loss()
         if self.own_loss and self.label_smoother:
             raise RecipeError(
@@ -228,8 +260,45 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
         """Seconds of training, those before an interruption included."""
         return self.seconds_before + time.perf_counter() - self.started
 
+    def get_train_dataloader(self) -> Any:
+        """A loader of our batches; the Trainer's own would repeat rows to make the parts of all processes equal."""
+        names = ("num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "multiprocessing_context")
+        options = {name: getattr(self.args, f"dataloader_{name}") for name in names}
+        seeding = partial(
+            transformers.trainer_utils.seed_worker, num_workers=options["num_workers"], rank=self.args.process_index
+        )
+        return _Loader(
+            self.train_dataset,
+            batch_sampler=self.batches,
+            collate_fn=self.data_collator,
+            worker_init_fn=seeding,
+            **options,
+        )
+
+    def get_batch_samples(self, epoch_iterator: Any, num_batches: int, device: Any) -> tuple[list[Any], None]:
+        """The batches of a step; and, agreed between processes, its rows and whether to save or stop after it."""
+        batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        rows = sum(len(batch["row"]) for batch in batches)
+        self.look()
+        if self.args.world_size > 1:
+            own = torch.tensor([rows, self.stop, self.late], device=device)
+            rows, stop, late = self.accelerator.reduce(own, "sum").tolist()
+            self.stop, self.late = bool(stop), bool(late)
+        if isinstance(self.batches, LengthBatches) and self.batches.tokens:
+            rows = self.batches.mean_rows * len(batches) * self.args.world_size
+        self.share = rows / (len(batches) * self.args.world_size)
+        return batches, None
+
+    def look(self) -> None:
+        """Note whether this process should stop, or is late to save."""
+        minutes = self.saving.minutes if self.saving else None
+        self.stop = bool(self.asked)
+        self.late = minutes is not None and time.monotonic() - self.saved >= minutes * 60
+
     def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
         rows = inputs.pop("row").tolist()
+        # The gradient is averaged over processes and accumulated batches; this makes it the mean over a step's rows.
+        self.weight = len(rows) / self.share
         loss = super().training_step(model, inputs, num_items_in_batch)
         if not torch.isfinite(loss):
             raise TrainingError(
@@ -243,10 +312,12 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
     ) -> Any:
         if self.own_loss is None:
             # Without the number of items: it would have the loss multiplied by the number of processes.
-            return super().compute_loss(model, inputs, return_outputs)
-        labels = inputs.pop("labels")
-        outputs = model(**inputs)
-        loss = self.own_loss(outputs, labels)
+            loss, outputs = super().compute_loss(model, inputs, return_outputs=True)
+        else:
+            labels = inputs.pop("labels")
+            outputs = model(**inputs)
+            loss = self.own_loss(outputs, labels)
+        loss = loss * self.weight
         return (loss, outputs) if return_outputs else loss
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
@@ -297,13 +368,18 @@ def _gathered(state: dict[str, Any], processes: int) -> list[Any]:
     return found
 
 
+class _Loader(torch.utils.data.DataLoader[Any]):
+    """A loader that the Trainer can tell the epoch."""
+
+    def set_epoch(self, epoch: int) -> None:
+        self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]
+
+
 class _Save(transformers.TrainerCallback):  # type: ignore[misc]
     """Decides when a training saves itself, and puts the sums of losses back when it goes on."""
 
-    def __init__(self, trainer: _Trainer, asked: StopAsked) -> None:
+    def __init__(self, trainer: _Trainer) -> None:
         self.trainer = trainer
-        self.asked = asked
-        self.saved = time.monotonic()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self.trainer.restored:
@@ -313,18 +389,19 @@ class _Save(transformers.TrainerCallback):  # type: ignore[misc]
             self.trainer._globalstep_last_logged = last
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        saving = self.trainer.saving
+        trainer, saving = self.trainer, self.trainer.saving
         if saving is None:
             return
-        if self.asked:
+        if args.world_size == 1:  # several have agreed at the beginning of the step
+            trainer.look()
+        if trainer.stop:
             control.should_save = control.should_training_stop = True
             return
         due = saving.steps is not None and state.global_step % saving.steps == 0
-        late = saving.minutes is not None and time.monotonic() - self.saved >= saving.minutes * 60
         last = state.global_step >= state.max_steps
-        control.should_save = saving.last if last else due or late
+        control.should_save = saving.last if last else due or trainer.late
         if control.should_save:
-            self.saved = time.monotonic()
+            trainer.saved = time.monotonic()
 
 
 class _ShowProgress(transformers.TrainerCallback):  # type: ignore[misc]

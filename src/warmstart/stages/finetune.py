@@ -10,7 +10,7 @@ from typing import Any
 
 import transformers
 
-from warmstart import tasks
+from warmstart import processes, tasks
 from warmstart.artifacts import describe, publish, verify, write_json
 from warmstart.checkpoints import Checkpoints, check_identity
 from warmstart.encoders.load import Loaded, has_head, load_config, load_encoder, load_tokenizer, most_tokens, quietly
@@ -86,11 +86,14 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
         progress.say(f"{STAGE} is finished; used as it stands")
         return
     task, tokenizer, window, loaded = ready.task, ready.tokenizer, ready.window, ready.loaded
-    # A model without its stage is from a run stopped between the two; the last checkpoint leads to it again.
-    shutil.rmtree(folder / "model", ignore_errors=True)
+    if processes.is_main():
+        # A model without its stage is from a run stopped between the two; the last checkpoint leads to it again.
+        shutil.rmtree(folder / "model", ignore_errors=True)
     # What the Trainer itself writes, such as a tracker's logs, stays with the run.
     own = folder / "trainer"
     trained = train(loaded.model, task, tokenizer, ready.rows, ready.settings, own, progress, saving, ready.where)
+    if not processes.is_main():
+        return
     save(loaded.model, tokenizer, task, window, folder / "model")
     about = {
         "steps": trained.steps,
