@@ -9,8 +9,9 @@ from tiny import tiny_model, tiny_tokenizer
 from warmstart.data.table import write
 from warmstart.encoders.layers import LayerMap
 from warmstart.errors import RecipeError
+from warmstart.settings import Settings, arguments, check_trainer_options
 from warmstart.tasks.classify import Classify, ClassifyOptions
-from warmstart.training import Settings, arguments, check_trainer_options, train
+from warmstart.training import train
 
 TASK = Classify.learn(ClassifyOptions(), ["a", "b", "c"], pair=False)
 TEXTS = {"text": ["the good film", "bad", "a very boring story", "loved it"] * 4, "label": ["a", "b", "c", "a"] * 4}

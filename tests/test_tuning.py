@@ -15,8 +15,9 @@ from tiny import tiny_model, tiny_tokenizer
 from warmstart.data.table import write
 from warmstart.encoders.layers import LayerMap
 from warmstart.errors import RecipeError
+from warmstart.settings import Settings
 from warmstart.tasks.classify import Classify, ClassifyOptions
-from warmstart.training import Settings, train
+from warmstart.training import train
 from warmstart.tuning.consistency import divergence, doubled
 from warmstart.tuning.schedules import SCHEDULES, factor, schedule, uncorrected
 from warmstart.windows import Window

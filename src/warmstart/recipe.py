@@ -170,6 +170,10 @@ class Learn(Options):
     """Stop after so many optimizer steps, whatever `epochs` says."""
     batch: Annotated[int, Field(ge=1)] = 32
     """Rows an optimizer step learns from, on each process."""
+    order: Literal["random", "by-length"] = "random"
+    """How rows come together in a batch: by chance, or with rows of like length, which leaves little to pad."""
+    batch_tokens: Annotated[int, Field(ge=1)] | None = None
+    """Instead of `batch`: a step learns from as many rows of like length as fit so many tokens on each process."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
     """Weight decay of AdamW; biases and norms are left out of it."""
     clip: Annotated[float, Field(ge=0)] = 1.0

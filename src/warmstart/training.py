@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,72 +19,17 @@ import transformers
 from warmstart.checkpoints import Checkpoints, load_state, random_state, set_random_state
 from warmstart.encoders.layers import LayerMap
 from warmstart.encoders.precision import Precision, resolve
-from warmstart.errors import RecipeError, Stopped, TrainingError, nearest
+from warmstart.errors import RecipeError, Stopped, TrainingError
 from warmstart.progress import Progress, silent
+from warmstart.settings import Settings, arguments
 from warmstart.signals import StopAsked, stop_asked
 from warmstart.tasks.base import Task
 from warmstart.tuning import schedules
 from warmstart.tuning.average import Averaging
+from warmstart.tuning.batches import LengthBatches, RandomBatches, lengths_of
 from warmstart.tuning.consistency import divergence, doubled
 from warmstart.tuning.stopping import EarlyStop
 from warmstart.tuning.unfreeze import Unfreezing
-
-_SAID_ELSEWHERE = {
-    "output_dir": "--out",
-    "learning_rate": "learn.rate",
-    "lr_scheduler_type": "learn.schedule",
-    "lr_scheduler_kwargs": "learn.ratio",
-    "warmup_steps": "learn.warmup",
-    "num_train_epochs": "learn.epochs",
-    "max_steps": "learn.max_steps",
-    "per_device_train_batch_size": "learn.batch",
-    "weight_decay": "learn.weight_decay",
-    "max_grad_norm": "learn.clip",
-    "label_smoothing_factor": "learn.smoothing",
-    "bf16": "learn.precision",
-    "fp16": "learn.precision",
-    "seed": "seed",
-    "data_seed": "seed",
-    "disable_tqdm": "--json",
-    "eval_strategy": "nothing: the finished model is measured on dev and test",
-    "save_strategy": "checkpoints.steps or checkpoints.minutes",
-    "save_steps": "checkpoints.steps",
-    "save_total_limit": "checkpoints.keep",
-    "save_only_model": "nothing: a checkpoint is complete, or it is none",
-    "resume_from_checkpoint": "nothing: the same command on the same folder goes on",
-    "ignore_data_skip": "nothing: a resumed training sees the rows it would have seen",
-    "remove_unused_columns": "nothing: the task chooses its columns",
-}
-"""Arguments of the Trainer that a field of the recipe holds, and the field."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to train; the meaning of each is under the recipe's field of the same name."""
-
-    rate: float = 5e-5
-    schedule: str = "linear"
-    warmup: float = 0.1
-    ratio: float = 32.0
-    epochs: float = 3.0
-    least_steps: int | None = None
-    max_steps: int | None = None
-    batch: int = 32
-    weight_decay: float = 0.01
-    clip: float = 1.0
-    bias_correction: bool = True
-    smoothing: float = 0.0
-    rdrop: float = 0.0
-    average: int = 1
-    stop_early: int | None = None
-    precision: str = "auto"
-    decay: float = 1.0
-    head_rate: float | None = None
-    freeze: int = 0
-    unfreeze: str = "all"
-    unfreeze_every: int | None = None
-    seed: int = 0
-    trainer: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -98,46 +43,6 @@ class Trained:
     """One entry each time the loss was noted: step, epoch, loss, rate, gradient norm."""
     measured: list[dict[str, float]]
     """With early stopping, one entry an epoch: epoch, step, value."""
-
-
-def arguments(settings: Settings, folder: Path, precision: Precision) -> transformers.TrainingArguments:
-    """The Trainer's arguments for these settings, refusing what it does not know."""
-    check_trainer_options(settings.trainer)
-    ours: dict[str, Any] = {
-        "output_dir": str(folder),
-        "learning_rate": settings.rate,
-        "num_train_epochs": settings.epochs,
-        "max_steps": settings.max_steps or -1,
-        "per_device_train_batch_size": settings.batch,
-        "weight_decay": settings.weight_decay,
-        "max_grad_norm": settings.clip,
-        "bf16": precision == "bf16",
-        "fp16": precision == "fp16",
-        "seed": settings.seed,
-        "data_seed": settings.seed,
-        "disable_tqdm": True,
-        "remove_unused_columns": False,
-        "save_strategy": "no",
-        "logging_steps": 10,
-        "logging_nan_inf_filter": False,
-        "dataloader_pin_memory": torch.cuda.is_available(),
-        "use_cpu": not (torch.cuda.is_available() or torch.backends.mps.is_available()),
-        "report_to": "none",
-    }
-    try:
-        return transformers.TrainingArguments(**{**ours, **settings.trainer})
-    except (TypeError, ValueError, ImportError) as error:
-        raise RecipeError(f"trainer: {error}") from None
-
-
-def check_trainer_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that the Trainer does not have, or that a field of the recipe holds."""
-    known = {one.name for one in dataclasses.fields(transformers.TrainingArguments) if one.init}
-    for name in options:
-        if name in _SAID_ELSEWHERE:
-            raise RecipeError(f"trainer.{name}: say it with {_SAID_ELSEWHERE[name]}")
-        if name not in known:
-            raise RecipeError(f"trainer.{name} is not one of TrainingArguments; {nearest(name, known)}")
 
 
 @dataclass(frozen=True)
@@ -179,39 +84,59 @@ def train(
         Stopped: SIGTERM or SIGINT came; the training was saved first.
     """
     precision = resolve(settings.precision, model.config)
-    layers = LayerMap.of(model)
     keeping = _keeping(settings, measure)
-    args = arguments(_long_enough(settings, len(rows)), folder, precision)
     with ExitStack() as stack:
         asked = stack.enter_context(stop_asked()) if saving else StopAsked()
         try:
-            trainer = _Trainer(
-                task,
-                layers,
-                settings,
-                keeping,
-                where,
-                saving,
-                model=model,
-                args=args,
-                data_collator=lambda features: _with_rows(task.collate(features, tokenizer), features),
-                train_dataset=rows,
-                callbacks=[*_unfreezing(layers, settings), *keeping.values(), _ShowProgress(progress, stack)],
-            )
+            args = arguments(settings, folder, precision)
+            trainer = _trainer(model, task, tokenizer, rows, settings, args, where, saving, asked, keeping)
         except (ValueError, RuntimeError, ImportError) as error:  # as for a tracker that is not installed
             raise RecipeError(f"trainer: {error}") from None
         trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
-        trainer.add_callback(_Save(trainer, asked))
+        trainer.add_callback(_ShowProgress(progress, stack))
+        trainer.add_callback(_Save(trainer))
         done = trainer.train(resume_from_checkpoint=_newest(saving, progress))
         early = keeping.get("stop_early")
-        if asked and done.global_step < trainer.state.max_steps and not (early and early.over):
-            raise Stopped(
-                f"{asked.name} came: saved after step {done.global_step}; the same command goes on from there"
-            )
-    if folder.is_dir() and not any(folder.iterdir()):
+        if trainer.stop and done.global_step < trainer.state.max_steps and not (early and early.over):
+            name = asked.name or "A signal"  # one that came to another process
+            raise Stopped(f"{name} came: saved after step {done.global_step}; the same command goes on from there")
+    with suppress(OSError):  # it is not there, or the Trainer has put something into it
         folder.rmdir()
     history = _history(trainer.state.log_history)
     return Trained(done.global_step, trainer.seconds(), precision, history, early.values if early else [])
+
+
+def _trainer(
+    model: Any,
+    task: Task[Any],
+    tokenizer: Any,
+    rows: Any,
+    settings: Settings,
+    args: transformers.TrainingArguments,
+    where: Callable[[int], str],
+    saving: Saving | None,
+    asked: StopAsked,
+    keeping: Mapping[str, Any],
+) -> _Trainer:
+    """A Trainer over the task's batches, with what lets layers learn and what gathers weights."""
+    layers = LayerMap.of(model)
+    batches = _batches(rows, settings, args)
+    args.num_train_epochs = _epochs(settings, len(batches))
+    return _Trainer(
+        task,
+        layers,
+        settings,
+        keeping,
+        where,
+        saving,
+        asked,
+        batches,
+        model=model,
+        args=args,
+        data_collator=lambda features: _with_rows(task.collate(features, tokenizer), features),
+        train_dataset=rows,
+        callbacks=[*_unfreezing(layers, settings), *keeping.values()],
+    )
 
 
 def _unfreezing(layers: LayerMap, settings: Settings) -> list[Unfreezing]:
@@ -234,13 +159,22 @@ def _keeping(settings: Settings, measure: Callable[[], float] | None) -> dict[st
     return {"stop_early": EarlyStop(measure, settings.stop_early)}
 
 
-def _long_enough(settings: Settings, rows: int) -> Settings:
-    """The settings with as many epochs as `least_steps` needs."""
+def _epochs(settings: Settings, batches: int) -> float:
+    """As many epochs as are asked for, or as `least_steps` needs."""
     if settings.least_steps is None:
-        return settings
-    processes = int(os.environ.get("WORLD_SIZE", 1))
-    an_epoch = math.ceil(rows / settings.batch / processes / settings.trainer.get("gradient_accumulation_steps", 1))
-    return dataclasses.replace(settings, epochs=max(settings.epochs, math.ceil(settings.least_steps / an_epoch)))
+        return settings.epochs
+    steps = math.ceil(batches / settings.trainer.get("gradient_accumulation_steps", 1))
+    return max(settings.epochs, float(math.ceil(settings.least_steps / steps)))
+
+
+def _batches(rows: Any, settings: Settings, args: transformers.TrainingArguments) -> RandomBatches:
+    """The batches that the settings ask for, those of this process."""
+    mine = {"seed": settings.seed, "processes": args.world_size, "process": args.process_index}
+    if settings.order == "random":
+        if settings.batch_tokens:
+            raise RecipeError("learn.batch_tokens: needs rows of like length together; say learn.order: by-length, too")
+        return RandomBatches(len(rows), args.train_batch_size, **mine)
+    return LengthBatches(lengths_of(rows), args.train_batch_size, tokens=settings.batch_tokens, **mine)
 
 
 def _newest(saving: Saving | None, progress: Progress) -> str | None:
@@ -281,6 +215,8 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
         keeping: Mapping[str, Any],
         where: Callable[[int], str],
         saving: Saving | None,
+        asked: StopAsked,
+        batches: RandomBatches,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -288,6 +224,11 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
         self.layers = layers
         self.settings = settings
         self.keeping = keeping
+        self.asked = asked
+        self.batches = batches
+        self.stop = self.late = False
+        self.share = self.weight = 1.0
+        self.saved = time.monotonic()
         self.where = where
         self.saving = saving
         self.restored: dict[str, Any] = {}
@@ -323,8 +264,45 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
         """Seconds of training, those before an interruption included."""
         return self.seconds_before + time.perf_counter() - self.started
 
+    def get_train_dataloader(self) -> Any:
+        """A loader of our batches; the Trainer's own would repeat rows to make the parts of all processes equal."""
+        names = ("num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "multiprocessing_context")
+        options = {name: getattr(self.args, f"dataloader_{name}") for name in names}
+        seeding = partial(
+            transformers.trainer_utils.seed_worker, num_workers=options["num_workers"], rank=self.args.process_index
+        )
+        return _Loader(
+            self.train_dataset,
+            batch_sampler=self.batches,
+            collate_fn=self.data_collator,
+            worker_init_fn=seeding,
+            **options,
+        )
+
+    def get_batch_samples(self, epoch_iterator: Any, num_batches: int, device: Any) -> tuple[list[Any], None]:
+        """The batches of a step; and, agreed between processes, its rows and whether to save or stop after it."""
+        batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        rows = sum(len(batch["row"]) for batch in batches)
+        self.look()
+        if self.args.world_size > 1:
+            own = torch.tensor([rows, self.stop, self.late], device=device)
+            rows, stop, late = self.accelerator.reduce(own, "sum").tolist()
+            self.stop, self.late = bool(stop), bool(late)
+        if isinstance(self.batches, LengthBatches) and self.batches.tokens:
+            rows = self.batches.mean_rows * len(batches) * self.args.world_size
+        self.share = rows / (len(batches) * self.args.world_size)
+        return batches, None
+
+    def look(self) -> None:
+        """Note whether this process should stop, or is late to save."""
+        minutes = self.saving.minutes if self.saving else None
+        self.stop = bool(self.asked)
+        self.late = minutes is not None and time.monotonic() - self.saved >= minutes * 60
+
     def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
         rows = inputs.pop("row").tolist()
+        # The gradient is averaged over processes and accumulated batches; this makes it the mean over a step's rows.
+        self.weight = len(rows) / self.share
         loss = super().training_step(model, inputs, num_items_in_batch)
         if not torch.isfinite(loss):
             raise TrainingError(
@@ -344,6 +322,7 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
         loss = self.own_loss(outputs, labels) if self.own_loss else outputs["loss"]
         if self.settings.rdrop:
             loss = loss + self.settings.rdrop / 2 * divergence(outputs["logits"], self.model.config.problem_type)
+        loss = loss * self.weight
         return (loss, outputs) if return_outputs else loss
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
@@ -397,13 +376,18 @@ def _gathered(state: dict[str, Any], processes: int) -> list[Any]:
     return found
 
 
+class _Loader(torch.utils.data.DataLoader[Any]):
+    """A loader that the Trainer can tell the epoch."""
+
+    def set_epoch(self, epoch: int) -> None:
+        self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]
+
+
 class _Save(transformers.TrainerCallback):  # type: ignore[misc]
     """Decides when a training saves itself, and puts the sums of losses back when it goes on."""
 
-    def __init__(self, trainer: _Trainer, asked: StopAsked) -> None:
+    def __init__(self, trainer: _Trainer) -> None:
         self.trainer = trainer
-        self.asked = asked
-        self.saved = time.monotonic()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self.trainer.restored:
@@ -413,18 +397,19 @@ class _Save(transformers.TrainerCallback):  # type: ignore[misc]
             self.trainer._globalstep_last_logged = last
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        saving = self.trainer.saving
+        trainer, saving = self.trainer, self.trainer.saving
         if saving is None:
             return
-        if self.asked:
+        if args.world_size == 1:  # several have agreed at the beginning of the step
+            trainer.look()
+        if trainer.stop:
             control.should_save = control.should_training_stop = True
             return
         due = saving.steps is not None and state.global_step % saving.steps == 0
-        late = saving.minutes is not None and time.monotonic() - self.saved >= saving.minutes * 60
         last = state.global_step >= state.max_steps
-        control.should_save = saving.last if last else due or late
+        control.should_save = saving.last if last else due or trainer.late
         if control.should_save:
-            self.saved = time.monotonic()
+            trainer.saved = time.monotonic()
 
 
 class _ShowProgress(transformers.TrainerCallback):  # type: ignore[misc]

@@ -11,7 +11,7 @@ from typing import Any
 
 import transformers
 
-from warmstart import tasks
+from warmstart import processes, tasks
 from warmstart.artifacts import describe, publish, verify, write_json
 from warmstart.checkpoints import Checkpoints, check_identity
 from warmstart.data.table import Table
@@ -22,12 +22,13 @@ from warmstart.encoders.renew import renew
 from warmstart.errors import RecipeError
 from warmstart.progress import Progress
 from warmstart.recipe import Layers, Recipe
+from warmstart.settings import Settings
 from warmstart.stages.evaluate import evaluate
 from warmstart.stages.identity import identity
 from warmstart.stages.prepare import Parts, encode, fit_task
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import save_task
-from warmstart.training import Saving, Settings, train
+from warmstart.training import Saving, train
 from warmstart.windows import Frame, Window
 
 STAGE = "stages/01-finetune"
@@ -116,8 +117,9 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
         progress.say(f"{STAGE} is finished; used as it stands")
         return
     task, tokenizer, window, loaded = ready.task, ready.tokenizer, ready.window, ready.loaded
-    # A model without its stage is from a run stopped between the two; the last checkpoint leads to it again.
-    shutil.rmtree(folder / "model", ignore_errors=True)
+    if processes.is_main():
+        # A model without its stage is from a run stopped between the two; the last checkpoint leads to it again.
+        shutil.rmtree(folder / "model", ignore_errors=True)
     # What the Trainer itself writes, such as a tracker's logs, stays with the run.
     own = folder / "trainer"
     trained = train(
@@ -132,6 +134,8 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
         ready.where,
         _measure(ready, ready.dev) if ready.dev is not None else None,
     )
+    if not processes.is_main():
+        return
     if ready.lora:
         merge_lora(loaded.model)
     save(loaded.model, tokenizer, task, window, folder / "model")
