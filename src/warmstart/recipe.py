@@ -126,8 +126,14 @@ class Lora(Options):
 
 
 class Layers(Options):
-    """Which layers learn, when, at what rate, and from what start."""
+    """Which layers learn, when, at what rate, from what start, and which the head reads."""
 
+    pool: str | int = "last"
+    """The layers the head reads: `last`; one by its number (0 the embeddings, 1 the first block, -1 the last);
+    `concat-N`, `mean-N` or `max-N` of the last N, or of `all`, as `concat-4`, `mean-all`; `mix`, a learned mean."""
+    tokens: Literal["auto", "cls", "mean", "max", "last", "last+max+mean", "attention"] = "auto"
+    """The tokens the head reads: the first (`cls`), the `last`, the `mean` or `max` of all, three of these side by side
+    (`last+max+mean`), or a learned mean (`attention`). auto: what the encoder's stock head reads, else `mean`."""
     decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     """What a layer's rate is multiplied by to give that of the layer below, from head to embeddings."""
     head_rate: Annotated[float, Field(gt=0)] | None = None
@@ -228,7 +234,7 @@ class Recipe(Options):
     window: Window = Window()
     """Which tokens of a text the encoder sees."""
     layers: Layers = Layers()
-    """Which layers learn, when, at what rate, and from what start."""
+    """Which layers learn, when, at what rate, from what start, and which the head reads."""
     learn: Learn = Learn()
     """How the model is trained."""
     checkpoints: Saves = Saves()
