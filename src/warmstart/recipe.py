@@ -133,6 +133,17 @@ class Window(Options):
         return self
 
 
+class Layers(Options):
+    """What is done with the encoder's layers."""
+
+    pool: str | int = "last"
+    """The layers the head reads: `last`; one by its number (0 the embeddings, 1 the first block, -1 the last);
+    `concat-N`, `mean-N` or `max-N` of the last N, or of `all`, as `concat-4`, `mean-all`; `mix`, a learned mean."""
+    tokens: Literal["auto", "cls", "mean", "max", "last", "last+max+mean", "attention"] = "auto"
+    """The tokens the head reads: the first (`cls`), the `last`, the `mean` or `max` of all, three of these side by side
+    (`last+max+mean`), or a learned mean (`attention`). auto: what the encoder's stock head reads, else `mean`."""
+
+
 class Learn(Options):
     """How the model is trained."""
 
@@ -191,6 +202,8 @@ class Recipe(Options):
     """Where the rows are and how they are read."""
     window: Window = Window()
     """Which tokens of a text the encoder sees."""
+    layers: Layers = Layers()
+    """What is done with the encoder's layers."""
     learn: Learn = Learn()
     """How the model is trained."""
     checkpoints: Saves = Saves()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +12,15 @@ from typing import Any, Literal
 import torch
 import transformers
 
-from warmstart.encoders.architectures import row_of
+from warmstart.encoders.architectures import encoder_config, row_of
+from warmstart.encoders.heads import PoolingChoice, head_config, is_pooled
 from warmstart.encoders.layers import LayerMap
+from warmstart.encoders.pooled import PooledForSequenceClassification, encoder_class, encoder_options
 from warmstart.encoders.untrusted import WEIGHTS, check_folder
 from warmstart.encoders.untrusted_tensors import bytes_of_weights
-from warmstart.errors import ModelError
+from warmstart.errors import ModelError, RecipeError
 
+SEQUENCE = "AutoModelForSequenceClassification"
 Head = Literal["keep", "new"]
 
 PROBE = "A first text: words, 12.5 and 3 000; l'été, 漢字, 👍🏽\n\tend"
@@ -62,40 +65,43 @@ def has_head(config: Any, auto_class: str) -> bool:
     return any(name.endswith(kind) for name in config.architectures or ())
 
 
-def load_encoder(name: str, auto_class: str, config: Mapping[str, Any], tokenizer: Any, head: Head = "keep") -> Loaded:
+def load_encoder(
+    name: str,
+    auto_class: str,
+    config: Mapping[str, Any],
+    tokenizer: Any,
+    head: Head = "keep",
+    pooling: PoolingChoice = PoolingChoice(),  # noqa: B008
+) -> Loaded:
     """Open an encoder with a head on top, weights in 32 bits whatever the file holds.
 
     Args:
         auto_class: The `transformers` Auto class whose head is wanted.
         config: What the model's config must say: its labels, its kind of problem.
         head: `keep` takes the head in the folder, if there is one; `new` draws one from the random state.
+        pooling: What a sequence head is to read; where no stock head does, ours is taken.
     """
     found = load_config(name)
+    kept = head == "keep" and has_head(found, auto_class)
+    wanted = found
+    if auto_class == SEQUENCE:
+        wanted = head_config(found, pooling, kept)
+    elif not pooling.free:
+        raise RecipeError("layers: pool and tokens are for tasks with one answer a text; leave them out here")
     for key, value in config.items():
-        setattr(found, key, value)
-    if found.pad_token_id is None:
-        found.pad_token_id = tokenizer.pad_token_id
+        setattr(wanted, key, value)
+    if encoder_config(wanted).pad_token_id is None:
+        encoder_config(wanted).pad_token_id = tokenizer.pad_token_id
     kind = getattr(transformers, auto_class)
     with _in_our_words(name, "config.json", WEIGHTS), quietly():
-        _check_memory(name, kind.from_config, found)
-        model, report = kind.from_pretrained(
-            name,
-            config=found,
-            dtype=torch.float32,
-            **_flags(name),
-            use_safetensors=True,
-            ignore_mismatched_sizes=head == "new",
-            output_loading_info=True,
-        )
+        _check_memory(name, kind.from_config, wanted)
+        if not kept and (is_pooled(found) or is_pooled(wanted)):
+            return _move(name, found, wanted, kind)
+        model, report = _from_file(kind, name, wanted, ignore_mismatched_sizes=head == "new")
     fresh = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
     layers = LayerMap.of(model)
     # A head may be new only where the folder claims none; the encoder's tensors must all be there.
-    allowed = set() if head == "keep" and has_head(found, auto_class) else set(layers.head.parameters)
-    if lost := sorted(fresh - allowed):
-        raise ModelError(
-            f"{name}: the file lacks {len(lost)} of the model's tensors ({', '.join(lost[:3])}, …); "
-            "it is damaged, or not what its config.json says"
-        )
+    _check_whole(name, fresh - (set() if kept else set(layers.head.parameters)))
     if head == "new":
         fresh |= _draw_head(model, kind, layers)
     return Loaded(model, tuple(sorted(fresh)), tuple(sorted(report["unexpected_keys"])))
@@ -107,6 +113,8 @@ def load_plain(name: str) -> Any:
     saved = [getattr(transformers, kind, None) for kind in config.architectures or ()]
     # The folder names the class, so it is taken only if it is a model of the config's own architecture.
     kind = next((one for one in saved if getattr(one, "config_class", None) is type(config)), None)
+    if is_pooled(config):
+        kind = PooledForSequenceClassification
     with _in_our_words(name, "config.json", WEIGHTS), quietly():
         _check_memory(name, kind or transformers.AutoModel.from_config, config)
         model = kind or transformers.AutoModel
@@ -115,11 +123,57 @@ def load_plain(name: str) -> Any:
 
 def most_tokens(config: Any, tokenizer: Any) -> int:
     """The longest text the encoder takes, in tokens, special ones included."""
+    config = encoder_config(config)
     limits = [tokenizer.model_max_length]
     positions = getattr(config, "max_position_embeddings", None)
     if positions and positions > 0:
         limits.append(positions - (config.pad_token_id + 1 if row_of(config).late_positions else 0))
     return int(min(limits))
+
+
+def _from_file(kind: Any, name: str, config: Any, **options: Any) -> tuple[Any, dict[str, Any]]:
+    """A model with the folder's weights, and the library's report of what was missing or left over."""
+    return kind.from_pretrained(  # type: ignore[no-any-return]
+        name,
+        config=config,
+        dtype=torch.float32,
+        **_flags(name),
+        use_safetensors=True,
+        output_loading_info=True,
+        **options,
+    )
+
+
+def _move(name: str, found: Any, wanted: Any, kind: Any) -> Loaded:
+    """Put the folder's encoder under a new head, where one of the two models is our own."""
+    if is_pooled(found):
+        whole, report = _from_file(kind, name, found)
+        encoder, above = whole.encoder, [key for key in whole.state_dict() if not key.startswith("encoder.")]
+    else:
+        options, above = encoder_options(found), []
+        encoder, report = _from_file(encoder_class(found), name, encoder_config(wanted), **options)
+    _check_whole(name, report["missing_keys"])
+    if is_pooled(wanted):
+        model = PooledForSequenceClassification(wanted, encoder)
+        fresh = {key for key, _ in model.named_parameters() if not key.startswith("encoder.")}
+    else:
+        model = kind.from_config(wanted)
+        missing = model.base_model.load_state_dict(encoder.state_dict(), strict=False).missing_keys
+        base = f"{model.base_model_prefix}."
+        fresh = {key for key, _ in model.named_parameters() if not key.startswith(base)} | {
+            base + key for key in missing
+        }
+        _check_whole(name, fresh - set(LayerMap.of(model).head.parameters))
+    return Loaded(model, tuple(sorted(fresh)), tuple(sorted({*above, *report["unexpected_keys"]})))
+
+
+def _check_whole(name: str, lost: Iterable[str]) -> None:
+    """Refuse a folder that lacks tensors of the model."""
+    if some := sorted(lost):
+        raise ModelError(
+            f"{name}: the file lacks {len(some)} of the model's tensors ({', '.join(some[:3])}, …); "
+            "it is damaged, or not what its config.json says"
+        )
 
 
 def _draw_head(model: Any, kind: Any, layers: LayerMap) -> set[str]:
@@ -167,7 +221,7 @@ def _in_our_words(name: str, *files: str) -> Iterator[None]:
     """
     try:
         yield
-    except ModelError:
+    except (ModelError, RecipeError):
         raise
     # A tokenizer that breaks inside raises PanicException, which is no Exception and has no name to import.
     except BaseException as error:

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from warmstart.encoders.architectures import row_of
+from warmstart.encoders.architectures import encoder_config, row_of
 from warmstart.errors import ModelError, RecipeError, nearest
 
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -24,7 +24,8 @@ def resolve(wanted: str, config: Any = None) -> Precision:
     if wanted == "auto":
         return "bf16" if half and has_bf16() else "fp32"
     if wanted != "fp32" and not half:
-        raise ModelError(f"precision: found {wanted}, but {config.model_type} runs in fp32 only; say fp32 or auto")
+        kind = encoder_config(config).model_type
+        raise ModelError(f"precision: found {wanted}, but {kind} runs in fp32 only; say fp32 or auto")
     return wanted  # type: ignore[return-value]
 
 

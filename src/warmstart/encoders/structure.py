@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import nn
 
-from warmstart.encoders.architectures import Row, row_of
+from warmstart.encoders.architectures import Row, encoder_config, row_of
 from warmstart.errors import ModelError
 
 
@@ -32,7 +32,7 @@ class Structure:
     def of(cls, model: nn.Module) -> Structure:
         """Take a model apart, or raise a `ModelError` that says what was found."""
         host = _host(model)
-        config = getattr(host, "config", None)
+        config = encoder_config(getattr(host, "config", None))
         row = row_of(config)
         base = getattr(host, "base_model", host)
         prefix = next(name for name, module in model.named_modules() if module is base)

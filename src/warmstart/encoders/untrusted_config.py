@@ -11,6 +11,8 @@ from transformers import CONFIG_MAPPING
 from transformers.models.auto import modeling_auto
 from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
 
+from warmstart.encoders.architectures import POOLED
+from warmstart.encoders.untrusted_pooled import check_pooled
 from warmstart.errors import ModelError, nearest
 from warmstart.jsons import read_object
 
@@ -68,6 +70,8 @@ def check_config(path: Path) -> None:
     """Refuse a `config.json` of an unknown architecture, or with a key that does more than describe the encoder."""
     values = read_object(path, ModelError)
     check_keys(values, path)
+    if values.get("model_type") == POOLED:
+        values = check_pooled(values, path)
     kind = values.get("model_type")
     if not isinstance(kind, str) or kind not in _text_types():
         close = nearest(str(kind), _text_types()) if isinstance(kind, str) else ""

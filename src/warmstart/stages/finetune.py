@@ -13,6 +13,7 @@ import transformers
 from warmstart import tasks
 from warmstart.artifacts import describe, publish, verify, write_json
 from warmstart.checkpoints import Checkpoints, check_identity
+from warmstart.encoders.heads import PoolingChoice
 from warmstart.encoders.load import Loaded, has_head, load_config, load_encoder, load_tokenizer, most_tokens, quietly
 from warmstart.errors import RecipeError
 from warmstart.progress import Progress
@@ -58,7 +59,8 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     window = window_of(recipe, config, tokenizer, task.pair)
     # The head's first weights are drawn here, so the seed is set here.
     transformers.set_seed(recipe.seed)
-    loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head)
+    pooling = PoolingChoice(recipe.layers.pool, recipe.layers.tokens)
+    loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head, pooling)
     train_rows, path = parts.tables["train"], work / "train.arrow"
     rows, cut = encode(train_rows, task, tokenizer, window, path, progress, parts.findings)
     same = identity(recipe, parts, describe(path)["sha256"])

@@ -1,0 +1,105 @@
+"""Which head goes on an encoder: a stock one of transformers wherever it reads what is wanted, our own otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import transformers
+
+from warmstart.encoders.architectures import POOLED, encoder_config, row_of
+from warmstart.encoders.pooled import PooledConfig
+from warmstart.encoders.pooling import TOKENS, choose_layers
+from warmstart.errors import RecipeError, nearest
+
+
+@dataclass(frozen=True)
+class PoolingChoice:
+    """What a sequence head is to read; nothing in particular by default."""
+
+    pool: str | int = "last"
+    """As `layers` of `Pooling`."""
+    tokens: str = "auto"
+    """As `tokens` of `Pooling`; `auto` is what the stock head reads, or `mean` where there is none."""
+    slices: str | None = None
+    """How the vectors of a document's slices become one; None where a document is one row."""
+
+    @property
+    def free(self) -> bool:
+        """Whether any head will do."""
+        return self == PoolingChoice()
+
+
+def is_pooled(config: Any) -> bool:
+    """Whether a config is that of our own model."""
+    return getattr(config, "model_type", "") == POOLED
+
+
+def head_config(found: Any, choice: PoolingChoice, kept: bool) -> Any:
+    """The config of the model to open: the stock one with its head told what to read, or one of our own.
+
+    Args:
+        found: The config of the folder.
+        kept: The folder's head is kept, so it must read what is wanted.
+    """
+    if choice.tokens not in {"auto", *TOKENS}:
+        raise RecipeError(f"layers.tokens: found {choice.tokens!r}; {nearest(choice.tokens, ('auto', *TOKENS))}")
+    inside = encoder_config(found)
+    how, chosen = choose_layers(choice.pool, inside.num_hidden_layers)
+    if kept:
+        if not choice.free and not _reads(found, how, chosen, choice):
+            raise RecipeError(f"layers: the model's head reads {_told(found)}; say so, or `head: new` to draw another")
+        return found
+    stock = _stock(inside, chosen, choice)
+    if stock is not None:
+        for key, value in stock.items():
+            setattr(inside, key, value)
+        return inside
+    tokens = (_current(inside) or "mean") if choice.tokens == "auto" else choice.tokens
+    return PooledConfig(
+        encoder=inside,
+        layers=str(choice.pool),
+        tokens=tokens,
+        slices_pool=choice.slices or "mean",
+        dropout=_dropout(inside),
+    )
+
+
+def _stock(config: Any, chosen: tuple[int, ...], choice: PoolingChoice) -> Mapping[str, str] | None:
+    """What to tell the stock head so that it reads what is wanted; None where it cannot."""
+    row = row_of(config)
+    there = type(config) in transformers.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING and not row.encoder
+    if not there or choice.slices or chosen != (config.num_hidden_layers,):
+        return None
+    return {} if choice.tokens == "auto" else (row.reads or {}).get(choice.tokens)
+
+
+def _current(config: Any) -> str | None:
+    """The tokens that the stock head reads as the config stands; None where not known."""
+    for tokens, settings in (row_of(config).reads or {}).items():
+        if all(getattr(config, key, None) == value for key, value in settings.items()):
+            return tokens
+    return None
+
+
+def _reads(found: Any, how: str, chosen: tuple[int, ...], choice: PoolingChoice) -> bool:
+    """Whether the folder's own head reads what is wanted."""
+    depth = encoder_config(found).num_hidden_layers
+    if not is_pooled(found):
+        return chosen == (depth,) and not choice.slices and choice.tokens in {"auto", _current(found)}
+    same_layers = (how, chosen) == choose_layers(found.layers, depth)
+    same_slices = choice.slices in {None, found.slices_pool}
+    return same_layers and same_slices and choice.tokens in {"auto", found.tokens}
+
+
+def _told(found: Any) -> str:
+    if not is_pooled(found):
+        return f"pool: last, tokens: {_current(found) or 'auto'}, and no slices"
+    return f"pool: {found.layers}, tokens: {found.tokens}, slices pooled by their {found.slices_pool}"
+
+
+def _dropout(config: Any) -> float:
+    """The share that the encoder's stock head would drop, as far as its config says."""
+    told = (getattr(config, name, None) for name in ("classifier_dropout", "hidden_dropout_prob"))
+    return next((share for share in told if isinstance(share, float)), 0.1)

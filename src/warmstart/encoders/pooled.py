@@ -1,0 +1,188 @@
+"""An encoder under a pooled head: our own model, for what no stock head of transformers does.
+
+Importing this module makes the model known to `AutoConfig` and `AutoModelForSequenceClassification`:
+
+    import warmstart.encoders.pooled
+    model = AutoModelForSequenceClassification.from_pretrained("runs/reviews/model")
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import Any, cast
+
+import torch
+import transformers
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from transformers import initialization
+from transformers.modeling_outputs import SequenceClassifierOutput
+
+from warmstart.encoders.architectures import POOLED, row_of
+from warmstart.encoders.pooling import Attention, Pooling, ScalarMix, SlicePooling
+
+
+class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
+    """The encoder's config under `encoder`, how it is pooled, and the labels.
+
+    Args:
+        encoder: The config of the encoder, or its values with `model_type`.
+        layers: As in `Pooling`.
+        tokens: As in `Pooling`.
+        slices_pool: How the vectors of a document's slices become one: `mean`, `max` or `attention`.
+        slices_at_once: How many slices are run through the encoder at a time; memory grows with it.
+        dropout: Share of a vector's numbers dropped before the last layer, in training.
+    """
+
+    model_type = POOLED
+    sub_configs = {"encoder": transformers.AutoConfig}
+
+    encoder: Any = None
+    layers: str = "last"
+    tokens: str = "mean"
+    slices_pool: str = "mean"
+    slices_at_once: int = 8
+    dropout: float = 0.1
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        if self.encoder is None:
+            self.encoder = {"model_type": "bert"}  # the library builds a config of defaults to compare with
+        if isinstance(self.encoder, dict):
+            values = dict(self.encoder)
+            self.encoder = transformers.AutoConfig.for_model(values.pop("model_type"), **values)
+        else:
+            self.encoder = copy.deepcopy(self.encoder)  # the library is about to reset its choice of attention
+        super().__post_init__(**kwargs)
+
+    def to_dict(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().to_dict()
+        for key in ("_name_or_path", "id2label", "label2id", "problem_type"):
+            values["encoder"].pop(key, None)  # labels are said once, and where the encoder lay is nobody's business
+        return values
+
+
+class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ignore[misc]
+    """Encoder, pooling over layers and tokens, pooling over slices, dropout, and one linear layer.
+
+    Args:
+        encoder: An encoder that is open already, whose own pooler is taken off; None to build one from the config.
+    """
+
+    config_class = PooledConfig
+    base_model_prefix = "encoder"
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+    _supports_attention_backend = True
+
+    def __init__(self, config: PooledConfig, encoder: nn.Module | None = None) -> None:
+        super().__init__(config)
+        self.num_labels = config.num_labels
+        self.encoder = open_encoder(config.encoder) if encoder is None else _without_pooler(encoder)
+        inside: Any = self.encoder.config
+        config.encoder = inside
+        row = row_of(inside)
+        last_width = getattr(inside, row.last_width) if row.last_width else None
+        self.pooling = Pooling(config.layers, config.tokens, inside.hidden_size, inside.num_hidden_layers, last_width)
+        self.slice_pooling = SlicePooling(config.slices_pool, self.pooling.width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.classifier = nn.Linear(self.pooling.width, config.num_labels)
+        self.global_first = row.global_first
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        slices: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+    ) -> SequenceClassifierOutput:
+        """Logits of shape (documents, labels), and the loss where labels are given.
+
+        Args:
+            slices: How many rows of the batch, one after the other, belong to each document; None for one each.
+            labels: One for each document.
+        """
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        if slices is None:
+            vectors = self._vectors(input_ids, mask, token_type_ids)
+        else:
+            vectors = self.slice_pooling(self._in_chunks(input_ids, mask, token_type_ids), slices)
+        logits = self.classifier(self.dropout(vectors))
+        loss = None
+        if labels is not None:
+            loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config)
+        return SequenceClassifierOutput(loss=loss, logits=logits)
+
+    def _in_chunks(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None) -> torch.Tensor:
+        """Vectors of all slices, holding the activations of one chunk at a time.
+
+        In training a chunk is run once more when its gradients are wanted, with the same dropout: all that is kept of
+        it is its vectors.
+        """
+        size = self.config.slices_at_once
+        if len(ids) <= size:
+            return self._vectors(ids, mask, types)
+        found = []
+        for start in range(0, len(ids), size):
+            chunk = [part if part is None else part[start : start + size] for part in (ids, mask, types)]
+            if torch.is_grad_enabled():
+                found.append(checkpoint(self._vectors, *chunk, use_reentrant=False, preserve_rng_state=True))
+            else:
+                found.append(self._vectors(*cast(Any, chunk)))
+        return torch.cat(cast("list[torch.Tensor]", found))
+
+    def _vectors(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None = None) -> torch.Tensor:
+        """One vector a row."""
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        if types is not None:
+            inputs["token_type_ids"] = types
+        if self.global_first:
+            first = mask.int().argmax(dim=1, keepdim=True)
+            inputs["global_attention_mask"] = torch.zeros_like(mask).scatter(1, first, 1)
+        all_layers = self.pooling.needs_all
+        outputs = self.encoder(**inputs, output_hidden_states=all_layers, return_dict=True)
+        states = outputs.hidden_states if all_layers else (outputs.last_hidden_state,)
+        return self.pooling(states, mask)  # type: ignore[no-any-return]
+
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, ScalarMix):
+            initialization.zeros_(module.weights)
+            initialization.ones_(module.scale)
+        elif isinstance(module, Attention):
+            initialization.zeros_(module.query)
+
+
+def encoder_class(config: Any) -> Any:
+    """The class of the encoder alone that a config describes."""
+    name = row_of(config).encoder
+    found = getattr(transformers, name) if name else transformers.MODEL_MAPPING[type(config)]
+    return found[0] if isinstance(found, tuple) else found
+
+
+def encoder_options(config: Any) -> dict[str, bool]:
+    """What the encoder's class is told, so that it has no pooler: ours takes its place."""
+    known = inspect.signature(encoder_class(config).__init__).parameters
+    return {"add_pooling_layer": False} if "add_pooling_layer" in known else {}
+
+
+def _without_pooler(encoder: Any) -> Any:
+    """An open encoder, readied for a place in a larger model."""
+    if encoder_options(encoder.config):
+        encoder.pooler = None
+    for module in encoder.modules():
+        module._is_hf_initialized = True  # what is not marked is drawn anew
+    return encoder
+
+
+def open_encoder(config: Any) -> nn.Module:
+    """A new encoder without a head, as a config describes it."""
+    return cast(nn.Module, encoder_class(config)(config, **encoder_options(config)))
+
+
+transformers.AutoConfig.register(POOLED, PooledConfig, exist_ok=True)
+transformers.AutoModelForSequenceClassification.register(PooledConfig, PooledForSequenceClassification, exist_ok=True)
