@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from warmstart.artifacts import verify
+from warmstart.encoders.heads import is_pooled
 from warmstart.encoders.load import load_config, load_encoder, load_tokenizer, most_tokens
 from warmstart.encoders.precision import resolve
 from warmstart.errors import DataError, ModelError
@@ -56,6 +57,8 @@ class Predictor:
         config = load_config(str(folder))
         task, window = open_task(folder, config)
         tokenizer = load_tokenizer(str(folder))
+        if window.keep == "slices" and not is_pooled(config):
+            raise ModelError(f"{folder / FILE}: window.keep: found slices, but the model in config.json takes none")
         _check_window(folder, window, most_tokens(config, tokenizer), Frame.of(tokenizer, task.pair), task.pair)
         model = load_encoder(str(folder), task.auto_class, {}, tokenizer).model
         return cls(model, tokenizer, task, window, precision)

@@ -59,7 +59,8 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     window = window_of(recipe, config, tokenizer, task.pair)
     # The head's first weights are drawn here, so the seed is set here.
     transformers.set_seed(recipe.seed)
-    pooling = PoolingChoice(recipe.layers.pool, recipe.layers.tokens)
+    slices = recipe.window.pool if window.keep == "slices" else None
+    pooling = PoolingChoice(recipe.layers.pool, recipe.layers.tokens, slices)
     loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head, pooling)
     train_rows, path = parts.tables["train"], work / "train.arrow"
     rows, cut = encode(train_rows, task, tokenizer, window, path, progress, parts.findings)
