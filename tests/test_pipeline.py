@@ -110,6 +110,8 @@ def test_the_runs_own_recipe_gives_the_same_run(run, tmp_path):
         ({"task.label": "many"}, "did you mean 'labels'"),
         ({"window": {"tokens": 9999}}, "takes at most 512"),
         ({"window": {"tokens": 4}, "pair": "text"}, "leaves no text"),
+        ({"window": {"keep": "slices", "tokens": 12, "overlap": 10}}, r"window\.overlap: found 10"),
+        ({"window": {"keep": "head+tail", "tokens": 12, "head": 10}}, r"window\.head: found 10"),
         ({"trainer": {"per_device_train_batch_size": 2}}, "say it with learn.batch"),
         ({"text": "txt"}, "txt"),
         ({"model": "no/model"}, "no/model: cannot be opened"),

@@ -1,15 +1,30 @@
-"""A window gives exactly what the tokenizer itself would, for every architecture, and counts what it cut."""
+"""A window shows what it says of any text, on every architecture's tokenizer, and counts what it cut."""
+
+import itertools
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiny import ARCHITECTURES, tiny_tokenizer
-from warmstart.tasks.common.texts import encode_texts
-from warmstart.windows import Frame, Window, room
+from warmstart.tasks.common.texts import encode_texts, pad
+from warmstart.windows import Cut, Frame, Window, covered, encode, kept, room, slices, take, views
 
 TOKENIZERS = {name: tiny_tokenizer(name) for name in ARCHITECTURES}
+KINDS = [
+    Window(24),
+    Window(24, "tail"),
+    Window(24, "head+tail"),
+    Window(24, "head+tail", head=5),
+    Window(24, "slices"),
+    Window(24, "slices", overlap=4),
+    Window(24, "slices", overlap=3, most=2),
+]
+FRAME = Frame((1001,), (1002,), (1003,), (0, 0, 0, 1, 1))
 texts = st.text(alphabet="ab c.,x9", min_size=1, max_size=60).filter(str.strip)
+lengths = st.integers(0, 200)
+rooms = st.integers(1, 90)
+windows = st.sampled_from(KINDS)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -26,11 +41,167 @@ def test_the_head_window_is_what_the_tokenizer_would_cut(name, first, second, to
     assert feature["cut"] == len(whole["input_ids"]) - len(expected["input_ids"])
 
 
-@given(first=st.integers(0, 99), second=st.integers(0, 99), tokens=st.integers(0, 150))
+@pytest.mark.parametrize("name", ARCHITECTURES)
+@settings(max_examples=40, deadline=None)
+@given(first=texts, second=texts, window=windows, pair=st.booleans())
+def test_every_row_is_framed_as_the_tokenizer_does_and_no_wider_than_the_window(name, first, second, window, pair):
+    tokenizer = TOKENIZERS[name]
+    [feature] = encode_texts({"text": [first], "pair": [second]}, tokenizer, window, pair)
+    frame = Frame.of(tokenizer, pair)
+    ids = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in (first, second)[: 1 + pair]]
+    rows = feature["input_ids"] if window.keep == "slices" else [feature["input_ids"]]
+    shown = views(window, frame, *map(len, ids))
+    assert len(rows) == len(shown)
+    for number, (row, (a, b)) in enumerate(zip(rows, shown, strict=True)):
+        parts = [take(ids[0], a), take(ids[1] if pair else [], b)]
+        framed = [*frame.before, *parts[0], *frame.between, *parts[1], *frame.after]
+        assert row == framed
+        assert len(row) <= window.tokens
+        if "token_type_ids" in feature:
+            types = feature["token_type_ids"][number] if window.keep == "slices" else feature["token_type_ids"]
+            assert types == frame.put_around(*parts)["token_type_ids"]
+    # The frame around the whole is the tokenizer's own, segments included.
+    whole = tokenizer(first, second) if pair else tokenizer(first)
+    assert frame.put_around(*ids) == {name: whole[name] for name in frame.put_around(*ids)}
+    assert feature["tokens"] == sum(map(len, ids))
+
+
+@given(first=st.integers(0, 99), second=st.integers(0, 99), tokens=st.integers(1, 150))
 def test_room_fills_the_window_and_cuts_nothing_it_need_not(first, second, tokens):
     frame = Frame((1,), (2,), (3,), None)
-    kept = room(Window(tokens), frame, first, second)
+    fit = room(Window(tokens), frame, first, second)
     budget = max(tokens - 3, 0)
-    assert sum(kept) == min(first + second, budget)
-    assert 0 <= kept[0] <= first
-    assert 0 <= kept[1] <= second
+    assert sum(fit) == min(first + second, budget)
+    assert 0 <= fit[0] <= first
+    assert 0 <= fit[1] <= second
+
+
+@given(length=lengths, room=rooms, keep=st.sampled_from(["head", "tail", "head+tail"]), head=st.none() | rooms)
+def test_what_is_kept_is_a_prefix_and_a_suffix_with_nothing_doubled(length, room, keep, head):
+    ids = list(range(length))
+    found = take(ids, kept(length, room, keep, head))
+    assert len(found) == min(length, room)
+    assert found == sorted(set(found))
+    split = next((at for at, one in enumerate(found) if at != one), len(found))
+    assert found == ids[:split] + ids[length - len(found) + split :]
+    if length > room:
+        expected = {"head": room, "tail": 0}.get(keep, min(head or -(-room * 128 // 510), room))
+        assert split == expected
+
+
+def test_the_papers_split_and_its_share_of_another_room():
+    assert kept(1000, 510, "head+tail") == ((0, 128), (618, 1000))
+    assert kept(1000, 255, "head+tail") == ((0, 64), (809, 1000))
+    assert kept(3, 2, "head+tail") == ((0, 1), (2, 3))
+
+
+@given(length=lengths, room=rooms, data=st.data(), most=st.none() | st.integers(1, 5))
+def test_slices_cover_the_text_in_order_and_share_exactly_the_overlap(length, room, data, most):
+    overlap = data.draw(st.integers(0, room - 1))
+    found = slices(length, room, overlap, most)
+    ids = list(range(length))
+    assert found[0][0] == 0
+    assert all(stop - start == room for start, stop in found[:-1])
+    assert all(before[1] - after[0] == overlap for before, after in itertools.pairwise(found))
+    # Back from the slices to the text: each adds what is behind the overlap.
+    again = [token for at, one in enumerate(found) for token in take(ids, [one])[overlap if at else 0 :]]
+    seen = covered(found)
+    assert again == ids[:seen]
+    if most is None:
+        assert seen == length
+    else:
+        assert len(found) <= most
+    # Every slice shows something new.
+    assert length == 0 or all(covered(found[:at]) < covered(found[: at + 1]) for at in range(len(found)))
+
+
+@given(first=lengths, second=st.none() | lengths, window=windows)
+def test_no_token_is_invented_and_each_is_seen_or_counted_as_cut(first, second, window):
+    a = list(range(first))
+    b = None if second is None else list(range(300, 300 + second))
+    feature = encode(window, FRAME, a, b)
+    rows = feature["input_ids"] if window.keep == "slices" else [feature["input_ids"]]
+    everything = {*a, *(b or ())}
+    seen = set()
+    for row in rows:
+        inner = [token for token in row if token < 1000]
+        assert set(inner) <= everything
+        assert inner == sorted(inner)
+        seen |= set(inner)
+        assert len(row) <= window.tokens
+    assert feature["tokens"] == len(everything)
+    assert feature["cut"] == len(everything) - len(seen)
+    if len(everything) + FRAME.size <= window.tokens:
+        assert feature["cut"] == 0
+        assert len(rows) == 1
+    if window.keep == "slices" and second is None and window.most is None:
+        assert feature["cut"] == 0
+
+
+@given(first=lengths, second=lengths, window=windows)
+def test_in_a_pair_the_second_text_is_sliced_and_the_head_of_the_first_repeated(first, second, window):
+    if window.keep != "slices":
+        return
+    shown = views(window, FRAME, first, second)
+    budget = window.tokens - FRAME.size
+    heads = {a for a, _ in shown}
+    assert len(heads) == 1
+    head = covered(heads.pop())
+    assert head == min(first, max(budget // 2, budget - second))
+    rest = [one for _, b in shown for one in b]
+    assert covered(rest) == second or len(shown) == window.most
+
+
+@given(lengths=st.lists(st.integers(1, 60), min_size=1, max_size=5), window=windows)
+def test_a_batch_holds_every_slice_in_order_and_how_many_each_text_has(lengths, window):
+    tokenizer = TOKENIZERS["bert"]
+    features = [encode(window, Frame.of(tokenizer, pair=False), [7 + number] * n) for number, n in enumerate(lengths)]
+    batch = pad(features, tokenizer)
+    flat = [row for one in features for row in (one["input_ids"] if window.keep == "slices" else [one["input_ids"]])]
+    assert batch["input_ids"].shape[0] == len(flat)
+    for row, mask, expected in zip(batch["input_ids"], batch["attention_mask"], flat, strict=True):
+        assert row[mask.bool()].tolist() == expected
+    assert batch["token_type_ids"].shape == batch["input_ids"].shape
+    if window.keep == "slices":
+        assert batch["slices"].tolist() == [len(one["input_ids"]) for one in features]
+    else:
+        assert "slices" not in batch
+
+
+def test_what_is_cut_adds_up_and_is_told_with_the_rule():
+    window = Window(13, "slices", overlap=2, most=2)
+    cut = Cut()
+    for length in (5, 20, 40):
+        cut.add(encode(window, Frame((1,), (), (2,), None), list(range(length))))
+    assert cut == Cut(rows=3, rows_cut=1, tokens=65, tokens_cut=20)
+    before = Cut(rows=1, rows_cut=0, tokens=5, tokens_cut=0)
+    assert cut.since(before) == Cut(rows=2, rows_cut=1, tokens=60, tokens_cut=20)
+    assert cut.told(window) == (
+        "1 of 3 rows are longer than the window (slices of 13 tokens, overlap 2, at most 2); "
+        "30.8% of all tokens are not seen"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"keep": "middle"}, "keep: found 'middle', expected one of head, tail"),
+        ({"overlap": 3}, "overlap: found 3, and keep is head; say keep: slices"),
+        ({"keep": "head+tail", "most": 3}, "most: found 3, and keep is head.tail"),
+        ({"keep": "slices", "head": 3}, "head: found 3, and keep is slices; say keep: head.tail"),
+        ({"keep": "slices", "most": 0}, "most: found 0, expected 1 or more"),
+        ({"keep": "slices", "overlap": 10}, "overlap: found 10, but 12 tokens show 10 of a text"),
+        ({"keep": "head+tail", "head": 10}, "head: found 10, but 12 tokens show 10 of a text; that leaves no tail"),
+        ({"tokens": 2}, "tokens: found 2, of which 2 are special ones; that leaves no text"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        Window(**{"tokens": 12, **wrong}).check(Frame((1,), (), (2,), None), pair=False)
+
+
+def test_in_a_pair_a_text_has_half_the_room():
+    frame = Frame((1,), (2,), (3,), None)
+    Window(23, "slices", overlap=9).check(frame, pair=True)
+    with pytest.raises(ValueError, match="overlap: found 10, but 23 tokens show 10 of a text of a pair"):
+        Window(23, "slices", overlap=10).check(frame, pair=True)

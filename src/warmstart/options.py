@@ -66,7 +66,8 @@ def _sentence(options: type[Options], problem: Any, where: str, lines: Mapping[s
         return f"{at}: {key} is not an option; {nearest(keys[-1], options.model_fields)}"
     if problem["type"] == "missing":
         return f"{at}: {key} is missing; it says: {meaning(options, keys[-1])}"
-    return f"{at}: {key}: found {problem['input']!r}; {problem['msg'][:1].lower()}{problem['msg'][1:]}"
+    said = problem["msg"].removeprefix("Value error, ")
+    return f"{at}: {key}: found {problem['input']!r}; {said[:1].lower()}{said[1:]}"
 
 
 def _class_names(classes: list[type[Options]]) -> set[str]:

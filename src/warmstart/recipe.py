@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
+from warmstart import windows
 from warmstart.errors import RecipeError
 from warmstart.options import Options
 from warmstart.yamls import read_yaml
@@ -108,10 +109,28 @@ class Data(Options):
 class Window(Options):
     """Which tokens of a text the encoder sees."""
 
-    keep: Literal["head"] = "head"
-    """The part of a too long text that is kept: its `head`."""
+    keep: Literal["head", "tail", "head+tail", "slices"] = "head"
+    """What is kept of a text too long: its `head`, its `tail`, both (`head+tail`), or all, in `slices` pooled together.
+    Of a pair too long the longer text gives way first, then both alike; with `slices` the second text is sliced,
+    and the head of the first is repeated in each slice, at most half of the room."""
     tokens: Annotated[int, Field(ge=4)] | None = None
-    """The most tokens the encoder sees, special ones included. None: all it can take, at most 512."""
+    """The most tokens the encoder sees at once, special ones included. None: all it can take, at most 512."""
+    head: Annotated[int, Field(ge=1)] | None = None
+    """With `head+tail`, how many of the kept tokens are the text's first; the rest are its last. None: 128 of 510, as
+    Sun et al. (2019) have it, and the same share, rounded up, where there is another room for a text."""
+    overlap: Annotated[int, Field(ge=0)] = 0
+    """With `slices`, how many tokens a slice shares with the one before."""
+    most: Annotated[int, Field(ge=1)] | None = None
+    """With `slices`, the most slices a text; what is beyond is cut, counted and told. None: all."""
+    pool: Literal["mean", "max", "attention"] = "mean"
+    """With `slices`, how their vectors become one: their `mean`, their `max`, or a mean by learned `attention`."""
+
+    @model_validator(mode="after")
+    def _settings_go_together(self) -> Self:
+        if self.pool != "mean" and self.keep != "slices":
+            raise ValueError(f"pool: found {self.pool}, and keep is {self.keep}; say keep: slices, or leave pool out")
+        windows.Window(self.tokens or 1, self.keep, self.head, self.overlap, self.most)
+        return self
 
 
 class Lora(Options):

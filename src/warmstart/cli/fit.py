@@ -96,15 +96,12 @@ def _show(run: Run) -> None:
 
     screen.findings(run.data["findings"])
     training = run.training
-    window, cut = training["window"], training["window"]["train"]
-    share = cut["tokens_cut"] / max(cut["tokens"], 1)
     rows: dict[str, Any] = {}
     for part, found in run.metrics.items():
         rows |= {f"{part} {name}": value for name, value in found.items()}
     rows |= {
         "training rows": run.data["parts"]["train"]["rows"],
-        "window": f"{window['keep']} of {window['tokens']} tokens: "
-        f"{cut['rows_cut']:,} of {cut['rows']:,} rows cut, {share:.1%} of the tokens",
+        "window": screen.window(training["window"]),
         "steps": training["steps"],
         "time": f"{training['seconds']:.0f} s in {training['precision']}",
         "model": str(run.model),

@@ -47,6 +47,7 @@ def command(
 
         schema = predictor.task.schema(predictor.task.options).questions()
         _file(predictor, source_of(run, file, reading, schema), schema, out, screen)
+        screen.cut(predictor.cut, predictor.window, json)
         return
     given = [line.rstrip("\r\n") for line in sys.stdin] if texts == ["-"] else list(texts or [])
     if not given:
@@ -69,6 +70,7 @@ def command(
             screen.print_json(answer)
     else:
         _table(wanted, answers, screen)
+    screen.cut(predictor.cut, predictor.window, json)
 
 
 def _table(texts: list[Any], answers: list[dict[str, Any]], screen: Any) -> None:

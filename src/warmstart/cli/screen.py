@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -15,6 +16,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 
 from warmstart.progress import Bar
+from warmstart.windows import Cut, Window
 
 SHOWN = 3
 """Findings of one kind that are shown."""
@@ -99,6 +101,21 @@ def findings(found: Iterable[Mapping[str, Any]]) -> None:
             highlight=False,
             soft_wrap=True,
         )
+
+
+def window(about: Mapping[str, Any]) -> str:
+    """A run's window and what it cut of the training rows, in one line."""
+    rule = Window(**{name: value for name, value in about.items() if name != "train"}).rule()
+    found = Cut(**about["train"])
+    return f"{rule}: {found.rows_cut:,} of {found.rows:,} rows cut, {found.share:.1%} of the tokens"
+
+
+def cut(found: Cut, window: Window, as_json: bool) -> None:
+    """Say on standard error what a window cut, if it cut something."""
+    if found.rows_cut and as_json:
+        errors.file.write(json.dumps({"cut": asdict(found)}) + "\n")
+    elif found.rows_cut:
+        errors.print(found.told(window), markup=False, highlight=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:

@@ -84,6 +84,7 @@ def _show_run(folder: str, as_json: bool, recipe_only: bool) -> None:
                 "finished": run.finished,
                 "recipe": run.recipe.model_dump(mode="json"),
                 "metrics": run.metrics if run.finished else {},
+                "window": run.training["window"] if run.finished else {},
                 "data": run.data,
                 "environment": run.environment,
             }
@@ -95,6 +96,8 @@ def _show_run(folder: str, as_json: bool, recipe_only: bool) -> None:
         rows[part] = f"{about['rows']:,} rows of {', '.join(about['files'])}"
     for part, found in (run.metrics if run.finished else {}).items():
         rows |= {f"{part} {name}": value for name, value in found.items()}
+    if run.finished:
+        rows["window"] = screen.window(run.training["window"])
     learn = recipe.learn
     rows["learn"] = (
         f"rate {learn.rate:g}, {learn.schedule}, {learn.epochs:g} epochs, batch {learn.batch}, seed {recipe.seed}"

@@ -68,6 +68,8 @@ def open_written(path: Path) -> Any:
 
 def _compact(batch: dict[str, list[Any]]) -> Any:
     """The schema of a batch, with whole numbers in 32 bits: token ids are most of what is stored."""
-    small = {pa.int64(): pa.int32(), pa.list_(pa.int64()): pa.list_(pa.int32())}
+    small = {pa.int64(): pa.int32()}
+    for _ in range(2):  # lists of numbers, and the slices of a text: lists of those
+        small |= {pa.list_(wide): pa.list_(narrow) for wide, narrow in small.items()}
     found = pa.RecordBatch.from_pydict(batch).schema
     return pa.schema([(column.name, small.get(column.type, column.type)) for column in found])

@@ -13,12 +13,14 @@ from typing import Any
 import torch
 
 from warmstart.artifacts import verify
-from warmstart.encoders.load import load_config, load_encoder, load_tokenizer
+from warmstart.encoders.heads import is_pooled
+from warmstart.encoders.load import load_config, load_encoder, load_tokenizer, most_tokens
 from warmstart.encoders.precision import resolve
 from warmstart.errors import DataError, ModelError
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import FILE, open_task
-from warmstart.windows import Window
+from warmstart.tasks.common.texts import count_slices
+from warmstart.windows import Cut, Frame, Window
 
 Text = str | Sequence[str] | Mapping[str, str]
 """A text, a pair of texts, or a row with the task's columns."""
@@ -28,7 +30,11 @@ BUFFER = 1024
 
 
 class Predictor:
-    """Answers for texts, in the order they are given."""
+    """Answers for texts, in the order they are given.
+
+    Attributes:
+        cut: How much of the texts answered so far the window left out.
+    """
 
     def __init__(self, model: Any, tokenizer: Any, task: Task[Any], window: Window, precision: str = "fp32") -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -36,6 +42,7 @@ class Predictor:
         self.tokenizer = tokenizer
         self.task = task
         self.window = window
+        self.cut = Cut()
         self.precision = resolve(precision, model.config)
 
     @classmethod
@@ -50,11 +57,18 @@ class Predictor:
         config = load_config(str(folder))
         task, window = open_task(folder, config)
         tokenizer = load_tokenizer(str(folder))
+        if window.keep == "slices" and not is_pooled(config):
+            raise ModelError(f"{folder / FILE}: window.keep: found slices, but the model in config.json takes none")
+        _check_window(folder, window, most_tokens(config, tokenizer), Frame.of(tokenizer, task.pair), task.pair)
         model = load_encoder(str(folder), task.auto_class, {}, tokenizer).model
         return cls(model, tokenizer, task, window, precision)
 
     def predict(self, texts: Sequence[Text], batch: int = 64) -> list[dict[str, Any]]:
-        """One answer for each text."""
+        """One answer for each text.
+
+        Args:
+            batch: The most rows of tokens that are computed at once; a text in slices has several.
+        """
         return list(self.stream((self._row(text, number) for number, text in enumerate(texts, 1)), batch))
 
     def stream(self, rows: Iterable[Mapping[str, Any]], batch: int = 64) -> Iterator[dict[str, Any]]:
@@ -67,11 +81,10 @@ class Predictor:
         columns = self.task.schema(self.task.options).questions().names
         given = {name: [row[name] for row in rows] for name in columns if name in rows[0]}
         features = self.task.encode(given, self.tokenizer, self.window)
-        # Texts of like length together waste the least padding; the answers are put back in order.
-        order = sorted(range(len(rows)), key=lambda index: len(features[index]["input_ids"]))
+        for feature in features:
+            self.cut.add(feature)
         answers: list[dict[str, Any]] = [{} for _ in rows]
-        for start in range(0, len(order), batch):
-            chosen = order[start : start + batch]
+        for chosen in _batches(features, batch):
             logits = self._logits([features[index] for index in chosen])
             for index, answer in zip(chosen, self.task.decode(logits), strict=True):
                 answers[index] = answer
@@ -102,6 +115,38 @@ class Predictor:
         if not row["text"].strip():
             raise DataError(f"text {number} is empty; expected text, as in a file")
         return row
+
+
+def _batches(features: Sequence[Mapping[str, Any]], most: int) -> Iterator[list[int]]:
+    """Which features share a batch: those of like length, which waste the least padding.
+
+    Args:
+        most: Rows of tokens in a batch; a text of more slices than that comes alone.
+    """
+    rows = [count_slices(feature) for feature in features]
+    lengths = [
+        len(feature["input_ids"]) if count is None else max(map(len, feature["input_ids"]))
+        for feature, count in zip(features, rows, strict=True)
+    ]
+    chosen: list[int] = []
+    held = 0
+    for index in sorted(range(len(features)), key=lengths.__getitem__):
+        if chosen and held + (rows[index] or 1) > most:
+            yield chosen
+            chosen, held = [], 0
+        chosen.append(index)
+        held += rows[index] or 1
+    yield chosen
+
+
+def _check_window(folder: Path, window: Window, most: int, frame: Frame, pair: bool) -> None:
+    """Refuse a saved window that the saved encoder and tokenizer cannot have been trained with."""
+    try:
+        if window.tokens > most:
+            raise ValueError(f"tokens: found {window.tokens}, but the encoder takes at most {most}")
+        window.check(frame, pair)
+    except ValueError as error:
+        raise ModelError(f"{folder / FILE}: window.{error}") from None
 
 
 def model_folder(path: str | Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ def evaluate(
 ) -> dict[str, Any]:
     """Answer every row and measure: the metrics of the task, and `rows`.
 
+    Where texts are longer than the window, `rows_cut` says how many, and `share_cut` what share of all tokens is not
+    seen.
+
     Args:
         predictions: A Parquet file to keep each row's place, true answer and given answer in.
     """
@@ -29,6 +33,7 @@ def evaluate(
     task.check_answers(rows.column(answer), rows.where)
     gold = list(rows.column(answer))
     given: list[dict[str, Any]] = []
+    before = replace(predictor.cut)
     with progress.bar("testing", len(rows)) as bar:
         for prediction in predictor.stream(_rows(rows)):
             given.append(prediction)
@@ -38,7 +43,9 @@ def evaluate(
         _keep(rows, gold, given, predictions)
     # JSON has no NaN: an undefined number is null there.
     clean = {name: None if math.isnan(value) else value for name, value in found.items()}
-    return {**clean, "rows": len(rows)}
+    cut = predictor.cut.since(before)
+    seen = {"rows_cut": cut.rows_cut, "share_cut": cut.share} if cut.rows_cut else {}
+    return {**clean, "rows": len(rows), **seen}
 
 
 def _rows(rows: Table) -> Iterator[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,8 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     window = window_of(recipe, config, tokenizer, task.pair)
     # The head's first weights are drawn here, so the seed is set here.
     transformers.set_seed(recipe.seed)
-    pooling = PoolingChoice(recipe.layers.pool, recipe.layers.tokens)
+    slices = recipe.window.pool if window.keep == "slices" else None
+    pooling = PoolingChoice(recipe.layers.pool, recipe.layers.tokens, slices)
     loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head, pooling)
     loaded = _start(loaded, recipe.layers)
     train_rows, path = parts.tables["train"], work / "train.arrow"
@@ -145,7 +146,7 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
         "steps": trained.steps,
         "seconds": round(trained.seconds, 3),
         "precision": trained.precision,
-        "window": {"tokens": window.tokens, "keep": window.keep, "train": ready.cut},
+        "window": {**asdict(window), "train": ready.cut},
         "new_parameters": list(loaded.fresh),
         "unused_tensors": list(loaded.unused),
         "history": trained.history,
@@ -165,14 +166,16 @@ def settings_of(recipe: Recipe) -> Settings:
 
 def window_of(recipe: Recipe, config: Any, tokenizer: Any, pair: bool) -> Window:
     """The recipe's window, refusing one that is wider than the encoder takes or leaves no room for text."""
-    most = most_tokens(config, tokenizer)
-    tokens = recipe.window.tokens or min(most, DEFAULT_TOKENS)
+    said, most = recipe.window, most_tokens(config, tokenizer)
+    tokens = said.tokens or min(most, DEFAULT_TOKENS)
     if tokens > most:
         raise RecipeError(f"window.tokens: found {tokens}, but {recipe.model} takes at most {most}")
-    special = Frame.of(tokenizer, pair).size
-    if tokens <= special + pair:
-        raise RecipeError(f"window.tokens: found {tokens}, of which {special} are special ones; that leaves no text")
-    return Window(tokens, recipe.window.keep)
+    try:
+        window = Window(tokens, said.keep, said.head, said.overlap, said.most)
+        window.check(Frame.of(tokenizer, pair), pair)
+    except ValueError as error:
+        raise RecipeError(f"window.{error}") from None
+    return window
 
 
 def save(model: Any, tokenizer: Any, task: Task[Any], window: Window, folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from warmstart.progress import Progress
 from warmstart.recipe import Recipe
 from warmstart.schema import Schema
 from warmstart.tasks.base import Task
-from warmstart.windows import Window
+from warmstart.windows import Cut, Window
 
 CHUNK = 1000
 """Rows turned into tokens at a time."""
@@ -156,36 +156,25 @@ def encode(
     """
     if not processes.is_main():
         return table.open_written(path), {}
-    counts = {"rows": len(rows), "rows_cut": 0, "tokens": 0, "tokens_cut": 0, "done": 0, "first": -1}
+    cut = Cut()
+    first: list[int] = []
 
     def batches() -> Iterator[dict[str, list[Any]]]:
         with progress.bar("reading tokens", len(rows)) as bar:
             for chunk in rows.chunks(CHUNK):
                 features = task.encode(chunk, tokenizer, window)
                 for feature in features:
-                    feature["row"] = counts["done"]
-                    counts["done"] += 1
-                    cut = feature.pop("cut")
-                    if cut and counts["first"] < 0:
-                        counts["first"] = feature["row"]
-                    counts["rows_cut"] += cut > 0
-                    counts["tokens_cut"] += cut
-                    counts["tokens"] += len(feature["input_ids"]) + cut
+                    feature["row"] = cut.rows
+                    cut.add(feature)
+                    if feature["cut"] and not first:
+                        first.append(feature["row"])
                 bar.advance(len(features))
-                yield {name: [feature[name] for feature in features] for name in features[0]}
+                names = [name for name in features[0] if name not in {"cut", "tokens"}]
+                yield {name: [feature[name] for feature in features] for name in names}
 
     encoded = table.write(batches(), path)
-    del counts["done"]
-    _tell_cut(rows, counts, counts.pop("first"), window, findings)
-    return encoded, counts
-
-
-def _tell_cut(rows: Table, counts: dict[str, int], first: int, window: Window, findings: Findings) -> None:
-    """Tell of texts that are longer than the window."""
-    if counts["rows_cut"]:
-        file, line = rows.place(first)
-        message = (
-            f"{counts['rows_cut']:,} of {counts['rows']:,} rows are longer than the window of {window.tokens} tokens, "
-            f"this one first; {counts['tokens_cut'] / counts['tokens']:.1%} of all tokens are not seen"
-        )
-        findings.add("window-cut", "warning", message, file, line, counts["rows_cut"], rows.unit(file))
+    if first:
+        file, line = rows.place(first[0])
+        message = cut.told(window, ", this one first")
+        findings.add("window-cut", "warning", message, file, line, cut.rows_cut, rows.unit(file))
+    return encoded, asdict(cut)

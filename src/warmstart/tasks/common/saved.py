@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def save_task(task: Task[Any], window: Window, folder: Path) -> None:
         "task": task.name,
         "options": task.options.model_dump(mode="json"),
         "pair": task.pair,
-        "window": {"tokens": window.tokens, "keep": window.keep},
+        "window": asdict(window),
     }
     (folder / FILE).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
 
@@ -57,12 +58,20 @@ def open_task(folder: Path, config: Any) -> tuple[Task[Any], Window]:
 
 
 def _window(path: Path, said: dict[str, Any]) -> Window:
-    """The window in a saved task, with a width that a text can have."""
-    if set(said) != {"tokens", "keep"} or type(said["tokens"]) is not int or not isinstance(said["keep"], str):
-        raise ModelError(f"{path}: window: found {str(said)[:80]!r}, expected tokens, a whole number, and keep, a word")
-    if not 0 < said["tokens"] <= WIDEST:
-        raise ModelError(f"{path}: window.tokens: found {said['tokens']:,}, expected 1 to {WIDEST:,}")
-    return Window(**said)
+    """The window in a saved task: known names only, numbers that a text can have, and settings that go together."""
+    known = [field.name for field in fields(Window)]
+    if not {"tokens", "keep"} <= set(said) <= set(known):
+        raise ModelError(f"{path}: window: found {str(said)[:80]!r}, expected {', '.join(known)}")
+    for name, value in said.items():
+        if name == "keep" or (value is None and name in {"head", "most"}):
+            continue
+        if type(value) is not int or not 0 <= value <= WIDEST:
+            found = f"{path}: window.{name}: found {str(value)[:80]!r}"
+            raise ModelError(f"{found}, expected a whole number, at most {WIDEST:,}")
+    try:
+        return Window(**said)
+    except ValueError as error:
+        raise ModelError(f"{path}: window.{str(error)[:200]}") from None
 
 
 _SAID: dict[type, str] = {str: "a word", dict: "names and values", bool: "true or false"}

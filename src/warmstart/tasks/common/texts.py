@@ -10,33 +10,39 @@ import torch
 
 from warmstart.errors import ModelError
 from warmstart.schema import Column
-from warmstart.windows import Frame, Window, keep, room
+from warmstart.windows import Frame, Window, encode
 
 TEXT = Column("text", "text", "the text, or the first of a pair")
 PAIR = Column("pair", "text", "the second text, where pairs are learned", required=False)
 
 
 def encode_texts(rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window, pair: bool) -> list[dict[str, Any]]:
-    """One feature a row: `input_ids`, `token_type_ids` where the encoder has them, and `cut`, the tokens left out."""
+    """One feature a row, as `windows.encode` gives it: ids, segments, and how many tokens there are and are cut."""
     with _no_panic():
         frame = Frame.of(tokenizer, pair)
         first = _ids(tokenizer, rows["text"])
-        second = _ids(tokenizer, rows["pair"]) if pair else [[] for _ in first]
-    features = []
-    for a, b in zip(first, second, strict=True):
-        keep_a, keep_b = room(window, frame, len(a), len(b))
-        feature: dict[str, Any] = frame.put_around(keep(a, keep_a), keep(b, keep_b))
-        feature["cut"] = len(a) + len(b) - keep_a - keep_b
-        features.append(feature)
-    return features
+        second: Sequence[list[int] | None] = _ids(tokenizer, rows["pair"]) if pair else [None] * len(first)
+    return [encode(window, frame, a, b) for a, b in zip(first, second, strict=True)]
 
 
 def pad(features: Sequence[Mapping[str, Any]], tokenizer: Any) -> dict[str, torch.Tensor]:
-    """Token ids, segments and attention mask, padded to the longest of the batch."""
+    """Token ids, segments and attention mask, padded to the longest of the batch.
+
+    Sliced texts give a row a slice, those of a text one after the other, and `slices`, how many each text has.
+    """
     names = [name for name in ("input_ids", "token_type_ids") if name in features[0]]
     plain = {name: [feature[name] for feature in features] for name in names}
+    counts = [count_slices(feature) for feature in features]
+    if counts[0] is not None:
+        plain = {name: [row for rows in column for row in rows] for name, column in plain.items()}
     batch: dict[str, torch.Tensor] = dict(tokenizer.pad(plain, return_tensors="pt"))
-    return batch
+    return batch if counts[0] is None else {**batch, "slices": torch.tensor(counts)}
+
+
+def count_slices(feature: Mapping[str, Any]) -> int | None:
+    """How many slices a feature holds, or None where its text was not to be sliced."""
+    ids = feature["input_ids"]
+    return len(ids) if ids and isinstance(ids[0], list) else None
 
 
 @contextmanager

@@ -1,0 +1,160 @@
+"""Texts longer than the window, from fit to predict: the same tokens are seen everywhere, and what is not is counted."""
+
+import json
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import warmstart
+from hostile import change, sign
+from small import BAD, FAST, GOOD
+from test_resume import SAVES, Crash, Trouble, crash, same
+from tiny import tiny_config, tiny_model, tiny_tokenizer
+from warmstart.cli.main import app
+from warmstart.deploy.predictor import Predictor
+from warmstart.encoders.pooled import PooledConfig, PooledForSequenceClassification
+from warmstart.errors import ModelError
+from warmstart.tasks.classify import Classify, ClassifyOptions
+from warmstart.windows import Frame, Window, views
+
+WORDS = ["the", "film", "book", "food", "movie", "story", "actor", "plot"]
+KINDS = [
+    Window(14),
+    Window(14, "tail"),
+    Window(14, "head+tail"),
+    Window(14, "head+tail", head=8),
+    Window(14, "slices", overlap=2, most=3),
+]
+
+
+def text(number, length):
+    """A text of one token a word whose telling word is anywhere in it."""
+    words = [WORDS[(number + at) % 8] for at in range(length)]
+    words[number * 7 % length] = ((GOOD, BAD)[number % 2])[number % 3]
+    return " ".join([*words, *str(number)])
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("long") / "long.csv"
+    rows = [f"{text(number, 8 + number * 5 % 40)},{('pos', 'neg')[number % 2]}\n" for number in range(40)]
+    path.write_text("text,label\n" + "".join(rows))
+    return str(path)
+
+
+def predictor(window, pair=False):
+    """A predictor that has learned nothing."""
+    task = Classify.learn(ClassifyOptions(), ["a", "b", "c"], pair)
+    torch.manual_seed(0)
+    model = tiny_model("bert")
+    if window.keep == "slices":
+        model = PooledForSequenceClassification(PooledConfig(encoder=tiny_config("bert"), num_labels=3))
+    model.config.id2label = dict(enumerate("abc"))
+    return Predictor(model, tiny_tokenizer(), task, window)
+
+
+@pytest.mark.parametrize("pair", [False, True], ids=["text", "pair"])
+@pytest.mark.parametrize("window", KINDS, ids=lambda window: window.rule())
+def test_a_token_counts_in_an_answer_if_and_only_if_the_window_shows_it(window, pair):
+    ready = predictor(window, pair)
+    lengths = (20, 45) if pair else (45,)
+    both = [[WORDS[at % 8] for at in range(length)] for length in lengths]
+    shown = views(window, Frame.of(ready.tokenizer, pair), *lengths)
+    seen = [{at for view in shown for start, stop in view[which] for at in range(start, stop)} for which in (0, 1)]
+
+    def answer(words):
+        texts = [" ".join(one) for one in words]
+        return ready.predict([tuple(texts) if pair else texts[0]])[0]["probabilities"]
+
+    plain = answer(both)
+    for which, length in enumerate(lengths):
+        for at in range(0, length, 3):
+            changed = [list(words) for words in both]
+            changed[which][at] = "terrible"
+            assert (answer(changed) != plain) == (at in seen[which]), (which, at)
+    assert ready.cut.tokens_cut == ready.cut.rows * (sum(lengths) - sum(map(len, seen)))
+
+
+def test_a_batch_counts_slices_and_answers_do_not_depend_on_it(monkeypatch):
+    ready = predictor(Window(10, "slices", overlap=2))
+    texts = [text(number, 3 + number * 11 % 60) for number in range(20)]
+    sizes = []
+    inner = ready._logits
+    monkeypatch.setattr(ready, "_logits", lambda features: sizes.append(features) or inner(features))
+    together = ready.predict(texts, batch=32)
+    for features in sizes:
+        assert len(features) == 1 or sum(len(one["input_ids"]) for one in features) <= 32
+    alone = ready.predict(texts, batch=1)
+    assert all(len(features) == 1 for features in sizes[-len(texts) :])
+    for one, two in zip(together, alone, strict=True):
+        assert one["probabilities"] == pytest.approx(two["probabilities"], abs=1e-5)
+
+
+@pytest.mark.parametrize("pool", ["mean", "max", "attention"])
+def test_slices_are_learned_measured_and_opened_again(encoder, file, tmp_path, pool):
+    window = {"keep": "slices", "tokens": 12, "overlap": 2, "pool": pool}
+    learn = {**FAST["learn"], "max_steps": 6}
+    run = warmstart.fit(model=encoder, train=file, out=tmp_path / "run", window=window, learn=learn)
+    assert run.training["window"]["keep"] == "slices"
+    assert run.training["window"]["train"]["rows_cut"] == 0
+    assert json.loads((run.model / "config.json").read_text())["slices_pool"] == pool
+    told = json.loads(call("evaluate", run.folder, "--json").stdout)
+    assert told["metrics"] == run.metrics["test"]
+    texts = [text(number, 9 + number) for number in range(12)]
+    ready = warmstart.load(run.folder)
+    for one, two in zip(ready.predict(texts, batch=1), ready.predict(texts, batch=32), strict=True):
+        assert one["probabilities"] == pytest.approx(two["probabilities"], abs=1e-5)
+    again = warmstart.fit(model=str(run.model), train=file, out=tmp_path / "again", window=window, learn=learn)
+    assert again.training["new_parameters"] == []
+
+
+def test_a_run_on_slices_goes_on_to_the_bit(encoder, file, tmp_path):
+    def fit(out, **more):
+        window = {"keep": "slices", "tokens": 12, "overlap": 2, "pool": "attention"}
+        learn = {**FAST["learn"], "max_steps": 8}
+        return warmstart.fit(model=encoder, train=file, out=out, window=window, learn=learn, **SAVES, **more)
+
+    undisturbed = fit(tmp_path / "one")
+    with pytest.raises(Crash):
+        fit(tmp_path / "two", progress=Trouble(5, crash))
+    same(fit(tmp_path / "two"), undisturbed)
+
+
+def call(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception:
+        raise result.exception
+    return result
+
+
+def test_what_is_cut_is_told_by_every_verb(encoder, file, tmp_path):
+    out = tmp_path / "run"
+    words = ["--set", "window.keep=head+tail", "--tokens", "12", "--max-steps", "1", "--batch", "8"]
+    fitted = call("fit", file, "--model", encoder, "--out", out, *words)
+    run = warmstart.Run(out)
+    cut = run.training["window"]["train"]
+    lengths = [8 + number * 5 % 40 + len(str(number)) for number in range(40)]
+    assert cut["rows_cut"] + run.metrics["test"]["rows_cut"] == sum(length > 10 for length in lengths)
+    shown = f"head+tail of 12 tokens: {cut['rows_cut']} of 36 rows cut"
+    assert shown in fitted.stdout
+    assert "rows are longer than the window (head+tail of 12 tokens), this one first" in fitted.stderr
+    assert shown in call("show", out).stdout
+    assert "share_cut" in call("evaluate", out).stdout
+    assert json.loads(call("evaluate", out, "--json").stdout)["metrics"] == run.metrics["test"]
+    texts = ["the film", " ".join(["the"] * 15)]
+    told = "1 of 2 rows are longer than the window (head+tail of 12 tokens); 29.4% of all tokens are not seen\n"
+    assert call("predict", out, *texts).stderr == told
+    predicted = call("predict", out, *texts, "--json")
+    assert len(predicted.stdout.splitlines()) == 2
+    assert json.loads(predicted.stderr) == {"cut": {"rows": 2, "rows_cut": 1, "tokens": 17, "tokens_cut": 5}}
+    assert call("predict", out, "the film").stderr == ""
+
+
+def test_slices_that_stand_still_in_a_saved_model_are_refused(encoder, file, tmp_path):
+    window = {"keep": "slices", "tokens": 12}
+    run = warmstart.fit(model=encoder, train=file, out=tmp_path / "run", window=window, learn={"max_steps": 1})
+    change(run.model, "warmstart.json", lambda about: about["window"].update(overlap=10))
+    sign(run.model)
+    with pytest.raises(ModelError, match=r"warmstart.json: window\.overlap: found 10"):
+        warmstart.load(run.folder)
