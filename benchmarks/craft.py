@@ -9,6 +9,7 @@ work, and the page is written from the runs that are there.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -62,8 +63,7 @@ SHORT = {
     "longer+mean-tokens": Variant({**TEN, "layers.tokens": "mean"}, "longer"),
     "longer+rate-1e-4": Variant({**TEN, "learn.rate": 1e-4}, "longer"),
     "longer+average-3": Variant({**TEN, "learn.average": 3}, "longer"),
-    # The pieces that helped, together.
-    "best": Variant({**TEN, "learn.rate": 1e-4, "layers.tokens": "mean"}),
+    # The pieces that helped, together: `"best": Variant({…})`, to be set after looking at the table.
 }
 LONG = {
     "head": Variant({}, "head"),
@@ -156,7 +156,7 @@ def table(where: str, rows: list[Any]) -> str:
     lines = [
         f"## {SETS[name].about}; {model}",
         "",
-        f"{len(rows)} runs.",
+        f"Runs: {len(rows)}.",
         "",
         "| variant | accuracy, % | difference to | points, 95% over seeds | 95% over test rows | p (Holm) | failed "
         "| minutes |",
@@ -215,7 +215,13 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write docs/results/craft.md")
     args = parser.parse_args()
     if not args.no_train:
-        train(args)
+        from warmstart.errors import WarmstartError
+
+        try:
+            train(args)
+        except WarmstartError as error:
+            print(error, file=sys.stderr)
+            sys.exit(error.exit_code)
     found = tables()
     if args.write:
         write_page("craft", "What each piece of the craft is worth", "make results-craft", page(found))

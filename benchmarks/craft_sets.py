@@ -7,6 +7,7 @@ seed learns from the same rows and is measured on the same ones.
 from __future__ import annotations
 
 import csv
+import os
 import random
 import zipfile
 from collections import Counter
@@ -91,8 +92,11 @@ def data_of(name: str) -> dict[str, str]:
 
 def _write(path: Path, rows: Sequence[tuple[str, str]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
+    # In one step, since another process may be about to read it.
+    staging = path.with_name(f".{path.name}.{os.getpid()}")
+    with staging.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("label", "text"), *rows])
+    staging.replace(path)
 
 
 def _draw(rows: Rows, count: int) -> Rows:

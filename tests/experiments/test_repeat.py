@@ -163,7 +163,8 @@ def test_two_processes_share_the_work_and_each_gives_all_rows(recipe, tmp_path):
     assert [one.returncode for one in both] == [0, 0]
     assert outs[0][-1] == outs[1][-1]
     assert len(json.loads(outs[0][-1])) == 6
-    assert len(list(tmp_path.glob("*/seed-*/metrics.json"))) == 6
+    started = [line for out in outs for line in out[:-1] if "under way" not in line and ", seed " in line]
+    assert sorted(started) == sorted(f"{name}, seed {seed}" for name in TWO for seed in (0, 1, 2))
 
 
 def test_a_run_under_way_elsewhere_is_waited_for(recipe, tmp_path, monkeypatch):

@@ -37,7 +37,7 @@ class Summary:
     failed: dict[int, str]
     """Seeds that failed, and why."""
     seconds: float
-    """Mean training time of a run."""
+    """Mean training time of a run that gave a number."""
 
     def sentence(self) -> str:
         """The mean in plain words, with what failed."""
@@ -116,7 +116,7 @@ def summarise(rows: Sequence[Row]) -> Summary:
         over_seeds([row.value for row in numbers if not row.failed]),
         tuple(row.seed for row in rows),
         {row.seed: row.failed for row in rows if row.failed},
-        float(np.mean([row.seconds for row in rows])),
+        float(np.mean([row.seconds for row in numbers or rows])),
     )
 
 

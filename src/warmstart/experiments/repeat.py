@@ -22,7 +22,7 @@ from warmstart.progress import Progress, silent
 from warmstart.recipe import MEMORY, Recipe, absolute, make_recipe, put
 from warmstart.run import Run
 
-HEAVY = ("model", "checkpoints", "trainer")
+HEAVY = ("model", "checkpoints")
 """Parts of a run that its numbers do not need."""
 FILES = "files.json"
 """Size and SHA-256 of the data files that the runs were made from."""
