@@ -60,12 +60,12 @@ def banking() -> tuple[Rows, Rows]:
 
 
 def long() -> tuple[Rows, Rows]:
-    """Whole film reviews, most past 512 tokens, half of them to learn from."""
+    """Whole film reviews, most past 512 tokens, 500 to learn from."""
     with zipfile.ZipFile(MEASURE / "movie_reviews_2000" / "movie_reviews.zip") as files:
         names = sorted(name for name in files.namelist() if name.endswith(".txt"))
         rows = [(Path(name).parent.name, " ".join(files.read(name).decode("latin-1").split())) for name in names]
-    mixed = _draw([row for row in rows if row[0] in {"pos", "neg"}], 2000)
-    return mixed[:1000], mixed[1000:]
+    mixed = _draw([row for row in rows if row[0] in {"pos", "neg"}], 1000)
+    return mixed[:500], mixed[500:]
 
 
 SETS = {
@@ -73,7 +73,7 @@ SETS = {
     "trec": Set("TREC questions: 6 labels, 300 rows to learn from, 500 to test on", trec, {}),
     "banking": Set("banking77: 77 labels, 10 rows of each to learn from, 3,080 to test on", banking, {}),
     "long": Set(
-        "whole film reviews: 2 labels, 1,000 to learn from, 1,000 to test on, in a window of 256 tokens",
+        "whole film reviews: 2 labels, 500 to learn from, 500 to test on, in a window of 256 tokens",
         long,
         {"window.tokens": 256, "learn.rate": 1e-4, "learn.batch": 8, "learn.epochs": 1},
         most_seeds=3,
