@@ -25,8 +25,9 @@ from padding import PADDED, Texts, padding_table, read_texts
 from warmstart.data.table import write
 from warmstart.encoders.layers import LayerMap
 from warmstart.encoders.precision import resolve
+from warmstart.settings import Settings
 from warmstart.tasks.classify import Classify, ClassifyOptions
-from warmstart.training import Settings, train
+from warmstart.training import train
 from warmstart.tuning.batches import LengthBatches, lengths_of
 from warmstart.windows import Window
 

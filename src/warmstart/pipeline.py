@@ -17,10 +17,10 @@ from warmstart.errors import RunError
 from warmstart.progress import Progress, silent
 from warmstart.recipe import Recipe, absolute
 from warmstart.run import Run
+from warmstart.settings import check_trainer_options
 from warmstart.stages.evaluate import evaluate
 from warmstart.stages.finetune import finetune, make_ready, saving_of
 from warmstart.stages.prepare import Parts, Rows, read_parts
-from warmstart.training import check_trainer_options
 
 
 def carry_out(

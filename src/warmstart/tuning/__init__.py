@@ -1,1 +1,1 @@
-"""How an encoder is tuned: parts that also work in a training script of your own."""
+"""How training goes: which layers learn, at what rate, when, and from which rows at a time."""
