@@ -34,6 +34,10 @@ SIZE = $(if $(N),--n $(N),--write)
 bench-overhead:  ## Training time against a bare PyTorch loop over the same batches (N= steps a round).
 	@$(PYTHON) benchmarks/overhead.py $(SIZE)
 
+.PHONY: bench-train
+bench-train:  ## Training speed beside a plain Trainer and a bare loop over the same rows (N= rows).
+	@$(PYTHON) benchmarks/train.py $(SIZE)
+
 .PHONY: bench-plain
 bench-plain:  ## Accuracy on rt-polarity beside a plain Trainer script (N= training rows). About an hour.
 	@$(PYTHON) benchmarks/plain.py $(SIZE)

@@ -27,6 +27,19 @@ def test_overhead_ends_with_its_ratio():
     assert figures["ratio"] > 0
 
 
+def test_training_speed_ends_with_its_ratios():
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / "train.py", "--n", "40"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "WARMSTART_BENCH_TINY": "1"},
+    )
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert figures["imdb"]["rows"] == 40
+    assert all(figures[name] > 0 for name in ("ratio_plain", "ratio_bare", "ratio_default", "ratio_frozen_half"))
+
+
 @pytest.fixture
 def craft(monkeypatch, tmp_path, encoder, files):
     """`craft.py` with the tiny encoder and data, and two variants of which the recipe refuses one."""

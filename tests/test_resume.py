@@ -110,6 +110,15 @@ def test_each_piece_of_the_craft_goes_on_bit_equal(fit, tmp_path, piece):
     assert whole.training["measured"] == Run(tmp_path / "run").training["measured"]
 
 
+@pytest.mark.parametrize("budget", [None, 200])
+def test_a_crash_with_rows_of_like_length_together(fit, tmp_path, budget):
+    learn = {**LEARN["learn"], "order": "by-length", "batch_tokens": budget}
+    whole = fit(tmp_path / "whole", learn=learn)
+    with pytest.raises(Crash):
+        fit(tmp_path / "run", learn=learn, progress=Trouble(8, crash))
+    same(fit(tmp_path / "run", learn=learn), whole)
+
+
 def test_many_crashes_in_one_run(fit, undisturbed, tmp_path):
     for step in (4, 5, 9, 11):
         with pytest.raises(Crash):

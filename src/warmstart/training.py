@@ -26,7 +26,7 @@ from warmstart.signals import StopAsked, stop_asked
 from warmstart.tasks.base import Task
 from warmstart.tuning import schedules
 from warmstart.tuning.average import Averaging
-from warmstart.tuning.batches import LengthBatches, RandomBatches, lengths_of
+from warmstart.tuning.batches import LengthBatches, Loader, RandomBatches, lengths_of
 from warmstart.tuning.consistency import divergence, doubled
 from warmstart.tuning.stopping import EarlyStop
 from warmstart.tuning.unfreeze import Unfreezing
@@ -271,7 +271,7 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
         seeding = partial(
             transformers.trainer_utils.seed_worker, num_workers=options["num_workers"], rank=self.args.process_index
         )
-        return _Loader(
+        return Loader(
             self.train_dataset,
             batch_sampler=self.batches,
             collate_fn=self.data_collator,
@@ -374,13 +374,6 @@ def _gathered(state: dict[str, Any], processes: int) -> list[Any]:
     found: list[Any] = [None] * processes
     torch.distributed.all_gather_object(found, state)
     return found
-
-
-class _Loader(torch.utils.data.DataLoader[Any]):
-    """A loader that the Trainer can tell the epoch."""
-
-    def set_epoch(self, epoch: int) -> None:
-        self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]
 
 
 class _Save(transformers.TrainerCallback):  # type: ignore[misc]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 import torch
-from torch.utils.data import Sampler
+from torch.utils.data import DataLoader, Sampler
 
 from warmstart.errors import DataError, RecipeError
 
@@ -164,6 +164,14 @@ class LengthBatches(RandomBatches):
         while cuts[-1] < len(self.fits):
             cuts.append(min(cuts[-1] + self.fits[cuts[-1]], len(self.fits)))
         return cuts
+
+
+class Loader(DataLoader[Any]):
+    """A `DataLoader` over such batches that the Trainer can tell the epoch, as it does when it goes on from a step."""
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch whose batches come next."""
+        self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]
 
 
 def lengths_of(rows: Any, column: str = "input_ids") -> npt.NDArray[np.int64]:
