@@ -184,8 +184,9 @@ def test_early_stopping_in_a_run_measures_the_dev_rows(encoder, files, tmp_path)
 
 
 def test_small_data_is_trained_for_as_many_steps_as_asked_for(rows, tmp_path):
-    assert trained(rows, tmp_path, least_steps=30)[1].steps == 32
-    assert trained(rows, tmp_path, least_steps=5)[1].steps == 12
+    assert trained(rows, tmp_path, epochs=None, least_steps=30)[1].steps == 32
+    assert trained(rows, tmp_path, epochs=None, least_steps=5)[1].steps == 12
+    assert trained(rows, tmp_path, epochs=1, least_steps=30)[1].steps == 4
 
 
 def test_r_drop_changes_what_is_learned_and_frozen_layers_keep_every_bit(rows, tmp_path):

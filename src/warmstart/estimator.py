@@ -28,7 +28,7 @@ class _TextEstimator(BaseEstimator):  # type: ignore[misc]
         model: str,
         *,
         rate: float = 5e-5,
-        epochs: float = 3.0,
+        epochs: float | None = None,
         batch: int = 32,
         tokens: int | None = None,
         seed: int = 0,

@@ -187,10 +187,10 @@ class Learn(Options):
     """Share of the steps over which the rate rises to its peak."""
     ratio: Annotated[float, Field(ge=1)] = 32.0
     """How many times smaller than the peak the lowest rate is, in `slanted-triangular` and `reverse-annealing`."""
-    epochs: Annotated[float, Field(gt=0)] = 3.0
-    """How often each row is seen."""
-    least_steps: Annotated[int, Field(ge=1)] | None = None
-    """Add whole epochs until there are so many optimizer steps, as small data needs."""
+    epochs: Annotated[float, Field(gt=0)] | None = None
+    """How often each row is seen. None: 3 times, or as often as `least_steps` needs."""
+    least_steps: Annotated[int, Field(ge=1)] = 300
+    """Where `epochs` is left open, the fewest optimizer steps: small data is seen as often as that needs."""
     max_steps: Annotated[int, Field(ge=1)] | None = None
     """Stop after so many optimizer steps, whatever `epochs` says."""
     batch: Annotated[int, Field(ge=1)] = 32

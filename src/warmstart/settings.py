@@ -54,8 +54,8 @@ class Settings:
     schedule: str = "linear"
     warmup: float = 0.1
     ratio: float = 32.0
-    epochs: float = 3.0
-    least_steps: int | None = None
+    epochs: float | None = None
+    least_steps: int = 300
     max_steps: int | None = None
     batch: int = 32
     batch_tokens: int | None = None
@@ -83,7 +83,6 @@ def arguments(settings: Settings, folder: Path, precision: Precision) -> transfo
     ours: dict[str, Any] = {
         "output_dir": str(folder),
         "learning_rate": settings.rate,
-        "num_train_epochs": settings.epochs,
         "max_steps": settings.max_steps or -1,
         "per_device_train_batch_size": settings.batch,
         "weight_decay": settings.weight_decay,

@@ -31,6 +31,9 @@ from warmstart.tuning.consistency import divergence, doubled
 from warmstart.tuning.stopping import EarlyStop
 from warmstart.tuning.unfreeze import Unfreezing
 
+FEWEST_EPOCHS = 3
+"""Epochs where none are asked for and there are rows enough."""
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -160,11 +163,11 @@ def _keeping(settings: Settings, measure: Callable[[], float] | None) -> dict[st
 
 
 def _epochs(settings: Settings, batches: int) -> float:
-    """As many epochs as are asked for, or as `least_steps` needs."""
-    if settings.least_steps is None:
+    """As many epochs as are asked for; else three, or as many as `least_steps` needs."""
+    if settings.epochs is not None:
         return settings.epochs
     steps = math.ceil(batches / settings.trainer.get("gradient_accumulation_steps", 1))
-    return max(settings.epochs, float(math.ceil(settings.least_steps / steps)))
+    return float(max(FEWEST_EPOCHS, math.ceil(settings.least_steps / steps)))
 
 
 def _batches(rows: Any, settings: Settings, args: transformers.TrainingArguments) -> RandomBatches:

@@ -99,9 +99,8 @@ def _show_run(folder: str, as_json: bool, recipe_only: bool) -> None:
     if run.finished:
         rows["window"] = screen.window(run.training["window"])
     learn = recipe.learn
-    rows["learn"] = (
-        f"rate {learn.rate:g}, {learn.schedule}, {learn.epochs:g} epochs, batch {learn.batch}, seed {recipe.seed}"
-    )
+    long = f"{run.training['steps']:,} steps" if run.finished else "unfinished"
+    rows["learn"] = f"rate {learn.rate:g}, {learn.schedule}, {long}, batch {learn.batch}, seed {recipe.seed}"
     rows["versions"] = ", ".join(f"{name} {version}" for name, version in run.environment["versions"].items())
     screen.table(folder, rows)
     screen.findings(run.data["findings"])
