@@ -1,4 +1,4 @@
-"""Texts longer than the window, from fit to predict: the same tokens are seen everywhere, and what is not is counted."""
+"""Texts longer than the window, from fit to predict: the same tokens are seen throughout, what is not is counted."""
 
 import json
 
@@ -18,7 +18,7 @@ from warmstart.errors import ModelError
 from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.windows import Frame, Window, views
 
-WORDS = "the film book food movie story actor plot".split()
+WORDS = ["the", "film", "book", "food", "movie", "story", "actor", "plot"]
 KINDS = [
     Window(14),
     Window(14, "tail"),

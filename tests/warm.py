@@ -92,7 +92,7 @@ def _run(streams: list[int], name: str, arguments: list[str], folder: str, envir
             main()
         else:
             sys.argv = arguments
-            sys.path.insert(0, folder)
+            sys.path.insert(0, str((Path(folder) / arguments[0]).parent))
             runpy.run_path(arguments[0], run_name="__main__")
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
