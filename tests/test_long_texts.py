@@ -1,4 +1,4 @@
-"""Texts longer than the window, from fit to predict: the same tokens are seen throughout, what is not is counted."""
+"""Texts longer than the window, from fit to predict: the same tokens are seen everywhere, and the rest is counted."""
 
 import json
 
