@@ -34,6 +34,10 @@ SIZE = $(if $(N),--n $(N),--write)
 bench-overhead:  ## Training time against a bare PyTorch loop over the same batches (N= steps a round).
 	@$(PYTHON) benchmarks/overhead.py $(SIZE)
 
+.PHONY: bench-train
+bench-train:  ## Training speed beside a plain Trainer and a bare loop over the same rows (N= rows).
+	@$(PYTHON) benchmarks/train.py $(SIZE)
+
 .PHONY: bench-plain
 bench-plain:  ## Accuracy on rt-polarity beside a plain Trainer script (N= training rows). About an hour.
 	@$(PYTHON) benchmarks/plain.py $(SIZE)
@@ -41,6 +45,10 @@ bench-plain:  ## Accuracy on rt-polarity beside a plain Trainer script (N= train
 .PHONY: bench-memory
 bench-memory:  ## Memory of `fit` on N= rows of CSV, above the model's own.
 	@$(PYTHON) benchmarks/memory.py $(SIZE)
+
+.PHONY: results-craft
+results-craft:  ## What each piece of the craft is worth (N= seeds; ARGS="--sets rt --variants plain,longer"). Hours.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/craft.py $(SIZE) $(ARGS)
 
 PROOF = PYTHONPATH=benchmarks $(PYTHON)
 

@@ -20,8 +20,9 @@ import transformers
 from common import arguments, finish, write_page
 from warmstart.data.table import write
 from warmstart.encoders.precision import resolve
+from warmstart.settings import Settings
 from warmstart.tasks.classify import Classify, ClassifyOptions
-from warmstart.training import Settings, train
+from warmstart.training import train
 
 ROUNDS = int(os.environ.get("WARMSTART_BENCH_ROUNDS", "5"))
 BATCH = 32
@@ -60,7 +61,9 @@ def build_model() -> Any:
     return transformers.BertForSequenceClassification(config)
 
 
-def bare(model: Any, task: Classify, rows: Any, batches: list[list[int]], settings: Settings) -> float:
+def bare(
+    model: Any, task: Classify, rows: Any, batches: list[list[int]], settings: Settings, tokenizer: Any = None
+) -> float:
     """The loop one would write by hand: the same optimizer, schedule, clipping and precision."""
     decayed = [p for n, p in model.named_parameters() if p.ndim > 1]
     others = [p for n, p in model.named_parameters() if p.ndim <= 1]
@@ -72,7 +75,7 @@ def bare(model: Any, task: Classify, rows: Any, batches: list[list[int]], settin
     model.train()
     started = time.perf_counter()
     for indices in batches:
-        batch = task.collate(rows.__getitems__(indices), Padder())
+        batch = task.collate(rows.__getitems__(indices), tokenizer or Padder())
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
             loss = model(**batch).loss
         loss.backward()

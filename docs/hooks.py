@@ -13,6 +13,7 @@ RESULTS = Path(__file__).parent / "results"
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill in what is generated; mkdocs calls this for every page."""
     makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "faults": faults, "results": results}
+    makers["schedules"] = schedules
     return re.sub(r"<!-- generate: (\w+) -->", lambda found: makers[found[1]](), markdown)
 
 
@@ -76,6 +77,34 @@ def results() -> str:
     pages = sorted(page for page in RESULTS.glob("*.md") if page.name != "index.md")
     lines = [f"- [{_title(page)}]({page.name})" for page in pages]
     return "\n".join(lines) or "None has been measured yet."
+
+
+def schedules() -> str:
+    """A picture of every schedule over a training of a thousand steps, in the colours of the page."""
+    import io
+
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    from warmstart.tuning.schedules import SCHEDULES, factor
+
+    figure, axes = pyplot.subplots(2, 3, figsize=(9, 4.2), sharex=True, sharey=True, layout="constrained")
+    for place, name in zip(axes.flat, SCHEDULES, strict=True):
+        place.plot([step / 10 for step in range(1001)], [factor(name, step, 1000) for step in range(1001)], "C0")
+        place.set_title(name, fontsize=11)
+        place.spines[["top", "right"]].set_visible(False)
+    figure.supxlabel("share of the steps, %", fontsize=10)
+    figure.supylabel("share of the peak rate", fontsize=10)
+    file = io.StringIO()
+    figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    pyplot.close(figure)
+    drawing = file.getvalue()[file.getvalue().index("<svg") :].replace("#000000", "currentColor")
+    about = "The six schedules over a training with a tenth of warm-up and a ratio of 32."
+    drawing = drawing.replace("<svg ", f'<svg role="img" aria-label="{about}" style="max-width:100%;height:auto" ', 1)
+    # A blank line would end the block of HTML.
+    return "\n".join(line for line in drawing.splitlines() if line.strip())
 
 
 _HEAD = ("field", "type", "default", "meaning")

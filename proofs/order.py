@@ -1,4 +1,4 @@
-"""The order of examples after a resume is the order without one, for every epoch and offset, with 0 and 2 workers.
+"""The order of examples after a resume is the order without one, for every epoch, offset and order, 0 and 2 workers.
 
 A tiny training notes the rows of each batch. It is stopped after each of its steps in turn and resumed; the rows
 before and after must together be those of the training left alone.
@@ -26,10 +26,16 @@ from tiny import tiny_model, tiny_tokenizer
 from warmstart import training
 from warmstart.checkpoints import Checkpoints
 from warmstart.data.table import write
+from warmstart.settings import Settings
 from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.windows import Window
 
 ROWS, BATCH, EPOCHS = 37, 4, 3  # the last batch of an epoch is a short one
+ORDERS: dict[str, dict[str, Any]] = {
+    "random": {},
+    "by-length": {"order": "by-length"},
+    "tokens": {"order": "by-length", "batch_tokens": 36},
+}
 
 
 class Stop(Exception):
@@ -78,52 +84,60 @@ def noting(noted: list[list[int]]) -> Iterator[None]:
 
 def main() -> None:
     """Prove and report."""
-    args = arguments(__doc__ or "", 60, "cases")
+    args = arguments(__doc__ or "", 200, "cases")
     torch.set_num_threads(1)
     task = Classify.learn(ClassifyOptions(), ["a", "b"], pair=False)
-    texts = {"text": [f"the film {n}" for n in range(ROWS)], "label": ["ab"[n % 2] for n in range(ROWS)]}
+    texts = {
+        "text": [f"the film {n}" + " good" * (n % 5) for n in range(ROWS)],
+        "label": ["ab"[n % 2] for n in range(ROWS)],
+    }
     features = task.encode(texts, tiny_tokenizer(), Window(16))
     columns = {name: [one[name] for one in features] for name in ("input_ids", "token_type_ids", "labels")}
-    steps = -(-ROWS // BATCH) * EPOCHS
-    cases = [(step, workers) for step in range(1, steps) for workers in (0, 2)][: args.n]
     equal = 0
     with tempfile.TemporaryDirectory() as name:
         rows = write([{**columns, "row": list(range(ROWS))}], Path(name) / "rows.arrow")
 
-        def seen(folder: Path, stop: int | None, workers: int) -> list[list[int]]:
+        def seen(folder: Path, stop: int | None, workers: int, order: str) -> list[list[int]]:
             """The rows of each batch, in order; the training may be stopped after a step."""
             noted: list[list[int]] = []
             with noting(noted), contextlib.suppress(Stop):
-                settings = training.Settings(
-                    batch=BATCH, epochs=EPOCHS, precision="fp32", trainer={"dataloader_num_workers": workers}
-                )
+                loader = {"dataloader_num_workers": workers}
+                settings = Settings(batch=BATCH, epochs=EPOCHS, precision="fp32", trainer=loader, **ORDERS[order])
                 saving = training.Saving(Checkpoints(folder), steps=1, minutes=None)
                 model, watcher = tiny_model("bert", "sequence", 2), Watcher(stop)
                 training.train(model, task, tiny_tokenizer(), rows, settings, folder / "own", watcher, saving)
             return noted
 
-        def resumed(folder: Path, stop: int, workers: int) -> list[list[int]]:
+        def resumed(folder: Path, stop: int, workers: int, order: str) -> list[list[int]]:
             """The same, stopped after a step, which is not saved, and gone on with."""
-            return seen(folder, stop, workers)[: stop - 1] + seen(folder, None, workers)
+            return seen(folder, stop, workers, order)[: stop - 1] + seen(folder, None, workers, order)
 
-        alone = {workers: seen(Path(name) / f"alone-{workers}", None, workers) for workers in (0, 2)}
-        for step, workers in cases:
-            equal += resumed(Path(name) / f"case-{step}-{workers}", step, workers) == alone[workers]
-    figures = {"cases": len(cases), "equal": equal, "workers_agree": alone[0] == alone[2]}
-    figures["every_row_once_an_epoch"] = all(
-        sorted(row for batch in alone[0][start : start + steps // EPOCHS] for row in batch) == list(range(ROWS))
-        for start in range(0, steps, steps // EPOCHS)
-    )
+        ways = [(workers, order) for workers in (0, 2) for order in ORDERS]
+        alone = {way: seen(Path(name) / f"alone-{way[1]}-{way[0]}", None, *way) for way in ways}
+        most = max(map(len, alone.values()))
+        cases = [(step, *way) for step in range(1, most) for way in ways if step < len(alone[way])][: args.n]
+        for step, *way in cases:
+            equal += resumed(Path(name) / f"case-{step}-{way}", step, *way) == alone[tuple(way)]
+    figures = {"cases": len(cases), "equal": equal}
+    figures["workers_agree"] = all(alone[0, order] == alone[2, order] for order in ORDERS)
+    figures["every_row_once_an_epoch"] = all(map(_every_row_once, alone.values()))
     if args.write:
         write_page("order", "Order of rows after a resume", "make proof-order", _page(figures))
     finish(figures)
+
+
+def _every_row_once(batches: list[list[int]]) -> bool:
+    """Whether each epoch of a training holds every row once."""
+    epoch = len(batches) // EPOCHS
+    parts = [batches[start : start + epoch] for start in range(0, len(batches), epoch)]
+    return all(sorted(row for batch in part for row in batch) == list(range(ROWS)) for part in parts)
 
 
 def _page(figures: dict[str, Any]) -> str:
     return (
         f"**{figures['equal']} of {figures['cases']}** resumed trainings saw the rows, batch by batch, that the "
         f"training left alone saw: {EPOCHS} epochs of {ROWS} rows in batches of {BATCH}, stopped after each step in "
-        "turn, with 0 and with 2 loader workers."
+        "turn, with 0 and with 2 loader workers, in random order, by length, and with a budget of tokens."
     )
 
 

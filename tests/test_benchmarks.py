@@ -1,10 +1,15 @@
 """A small sample of each benchmark runs, and ends with its line of JSON."""
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from small import FAST
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
@@ -20,3 +25,56 @@ def test_overhead_ends_with_its_ratio():
     figures = json.loads(done.stdout.splitlines()[-1])
     assert figures["steps"] == 1
     assert figures["ratio"] > 0
+
+
+def test_training_speed_ends_with_its_ratios():
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / "train.py", "--n", "40"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "WARMSTART_BENCH_TINY": "1"},
+    )
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert figures["imdb"]["rows"] == 40
+    assert all(figures[name] > 0 for name in ("ratio_plain", "ratio_bare", "ratio_default", "ratio_frozen_half"))
+
+
+@pytest.fixture
+def craft(monkeypatch, tmp_path, encoder, files):
+    """`craft.py` with the tiny encoder and data, and two variants of which the recipe refuses one."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import craft
+
+    learn = {**FAST["learn"], "epochs": 1}
+    recipe = {"model": encoder, "data.train": files["train"], "data.test": files["test"], "learn": learn}
+    monkeypatch.setattr(craft, "recipe_of", lambda *_: recipe)
+    monkeypatch.setattr(craft, "CACHE", tmp_path)
+    variants = {"plain": craft.Variant(), "longer": craft.Variant({"learn.epochs": 2})}
+    monkeypatch.setattr(craft, "VARIANTS", {"rt": {**variants, "cosine": craft.Variant({"no.such": 1})}})
+    monkeypatch.setattr(craft, "SETS", {"rt": craft.SETS["rt"]})
+    return craft
+
+
+def test_the_craft_is_measured_by_pieces_and_told_on_one_page(craft, capsys):
+    asked = argparse.Namespace(sets="rt", variants="plain,longer,cosine", model="minilm", n=2)
+    craft.train(asked)
+    assert "skipped: variant cosine: no is not an option" in capsys.readouterr().out
+    found = craft.tables()
+    assert [(row.variant, row.seed) for row in found["rt-minilm"]] == [
+        ("plain", 0), ("plain", 1), ("longer", 0), ("longer", 1)
+    ]  # fmt: skip
+    page = craft.page(found)
+    assert "Runs: 4." in page
+    assert "| longer | " in page
+    assert "| plain | " in page
+
+
+def test_every_variant_of_the_craft_has_its_reference(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import craft
+
+    for variants in craft.VARIANTS.values():
+        first = next(iter(variants))
+        for name, variant in variants.items():
+            assert name == first or variant.reference in variants

@@ -11,6 +11,7 @@ import warmstart
 from small import FAST
 from warmstart.artifacts import verify
 from warmstart.errors import RunError, Stopped, TrainingError
+from warmstart.run import Run
 
 SAVES = {"checkpoints": {"steps": 3, "after": "keep"}}
 LEARN = {"learn": {**FAST["learn"], "epochs": 3}}  # 12 steps, with dropout
@@ -83,6 +84,39 @@ def test_a_crash_at_any_step(fit, undisturbed, tmp_path, step):
     same(fit(tmp_path / "run", progress=again), undisturbed)
     saved = step - 1 - (step - 1) % 3  # the step's own save had not begun
     assert again.said == ([f"going on from step-{saved:09d}"] if saved else [])
+
+
+PIECES = {
+    "rates": {"layers": {"decay": 0.8, "head_rate": 1e-2}},
+    "gradual unfreezing": {"layers": {"unfreeze": "gradual"}},
+    "chain-thaw by steps": {"layers": {"unfreeze": "chain-thaw", "unfreeze_every": 2, "freeze": 1}},
+    "slanted triangle": {"learn": {**LEARN["learn"], "schedule": "slanted-triangular", "bias_correction": False}},
+    "blocks drawn anew": {"layers": {"renew": 1, "head_start": "zero"}},
+    "R-Drop and smoothing": {"learn": {**LEARN["learn"], "rdrop": 1.0, "smoothing": 0.1}},
+    "averaging": {"learn": {**LEARN["learn"], "average": 2}},
+    "early stopping": {"learn": {**LEARN["learn"], "stop_early": 3, "epochs": 8}, "data.split.dev": 0.25},
+    "LoRA": {"layers": {"lora": {"rank": 2, "dropout": 0.1}, "unfreeze": "head-first"}},
+}
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_each_piece_of_the_craft_goes_on_bit_equal(fit, tmp_path, piece):
+    """Stopped in the middle, and at the last step of an epoch, where pieces change what they do."""
+    whole = fit(tmp_path / "whole", **PIECES[piece])
+    for step in (8, 9):
+        with pytest.raises(Crash):
+            fit(tmp_path / "run", progress=Trouble(step, crash), **PIECES[piece])
+    same(fit(tmp_path / "run", **PIECES[piece]), whole)
+    assert whole.training["measured"] == Run(tmp_path / "run").training["measured"]
+
+
+@pytest.mark.parametrize("budget", [None, 200])
+def test_a_crash_with_rows_of_like_length_together(fit, tmp_path, budget):
+    learn = {**LEARN["learn"], "order": "by-length", "batch_tokens": budget}
+    whole = fit(tmp_path / "whole", learn=learn)
+    with pytest.raises(Crash):
+        fit(tmp_path / "run", learn=learn, progress=Trouble(8, crash))
+    same(fit(tmp_path / "run", learn=learn), whole)
 
 
 def test_many_crashes_in_one_run(fit, undisturbed, tmp_path):

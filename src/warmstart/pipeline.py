@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from warmstart import tasks
+from warmstart import processes, tasks
 from warmstart.artifacts import disk_errors, sweep, write_json, write_text
 from warmstart.deploy.predictor import Predictor
 from warmstart.environment import environment
@@ -17,10 +17,10 @@ from warmstart.errors import RunError
 from warmstart.progress import Progress, silent
 from warmstart.recipe import Recipe, absolute
 from warmstart.run import Run
+from warmstart.settings import check_trainer_options
 from warmstart.stages.evaluate import evaluate
 from warmstart.stages.finetune import finetune, make_ready, saving_of
 from warmstart.stages.prepare import Parts, Rows, read_parts
-from warmstart.training import check_trainer_options
 
 
 def carry_out(
@@ -32,7 +32,8 @@ def carry_out(
 ) -> Run:
     """Carry out a recipe into a folder, or go on with a run that was stopped there.
 
-    Where recipe, data or model is at fault, no folder is left.
+    Where recipe, data or model is at fault, no folder is left. Of several processes only the main one reads the files,
+    writes the folder and measures; the others train with it.
 
     Args:
         rows: Rows handed over in Python, which take the place of the recipe's files.
@@ -43,13 +44,20 @@ def carry_out(
     check_trainer_options(recipe.trainer)
     kind = tasks.find(recipe.task.name)
     schema = kind.schema(tasks.options_of(recipe.task.name, recipe.task.options))
+    main = processes.is_main()
+    progress = progress if main else silent
     with disk_errors(folder), _work_folder(folder) as work:
-        parts = read_parts(recipe, schema, work if rows is not None else cache_folder(), progress, rows)
-        ready = make_ready(recipe, parts, work, progress)
-        saving = saving_of(recipe, ready, folder, resume_anyway)
-        _begin(folder, recipe, parts)
+        store = cache_folder() if rows is None else work / f"rows-{processes.index()}"
+        with processes.main_first():
+            parts = read_parts(recipe, schema, store, progress, rows)
+            ready = make_ready(recipe, parts, work, progress)
+            saving = saving_of(recipe, ready, folder, resume_anyway)
+            if main:
+                _begin(folder, recipe, parts)
         finetune(ready, saving, folder, progress)
-        write_json(folder / "metrics.json", _measure(folder, parts, progress))
+        with processes.main_first():
+            if main:
+                write_json(folder / "metrics.json", _measure(folder, parts, progress))
     return Run(folder)
 
 
@@ -76,6 +84,9 @@ def cache_folder() -> Path:
 def _work_folder(folder: Path) -> Iterator[Path]:
     """An empty folder for files not needed afterwards: inside the run, since /tmp may be memory."""
     work = folder / ".work"
+    if not processes.is_main():  # it is the main one's, which goes first
+        yield work
+        return
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     try:

@@ -133,8 +133,19 @@ class Window(Options):
         return self
 
 
+class Lora(Options):
+    """A small product of two matrices learned beside each weight of the blocks, which are held still."""
+
+    rank: Annotated[int, Field(ge=1)] = 8
+    """Columns of the one matrix and rows of the other."""
+    alpha: Annotated[float, Field(gt=0)] | None = None
+    """What the product is scaled by, divided by the rank. None: twice the rank."""
+    dropout: Fraction = 0.0
+    """Share of the inputs of the product that are dropped in training."""
+
+
 class Layers(Options):
-    """What is done with the encoder's layers."""
+    """Which layers learn, when, at what rate, from what start, and which the head reads."""
 
     pool: str | int = "last"
     """The layers the head reads: `last`; one by its number (0 the embeddings, 1 the first block, -1 the last);
@@ -142,6 +153,25 @@ class Layers(Options):
     tokens: Literal["auto", "cls", "mean", "max", "last", "last+max+mean", "attention"] = "auto"
     """The tokens the head reads: the first (`cls`), the `last`, the `mean` or `max` of all, three of these side by side
     (`last+max+mean`), or a learned mean (`attention`). auto: what the encoder's stock head reads, else `mean`."""
+    decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """What a layer's rate is multiplied by to give that of the layer below, from head to embeddings."""
+    head_rate: Annotated[float, Field(gt=0)] | None = None
+    """A peak rate for the head alone. None: `learn.rate`, as for the layers below it."""
+    freeze: Annotated[int, Field(ge=0)] = 0
+    """How many of the lowest layers never learn: 1 is the embeddings, 2 the first block too."""
+    unfreeze: Literal["all", "gradual", "head-first", "chain-thaw"] = "all"
+    """Which layers learn when: `all` from the start; `gradual`: the head, then one more block a phase from the top;
+    `head-first`: the head alone, then all; `chain-thaw`: the head, then each layer alone from the bottom, then all."""
+    unfreeze_every: Annotated[int, Field(ge=1)] | None = None
+    """Optimizer steps of a phase of `unfreeze`. None: an epoch."""
+    renew: Annotated[int, Field(ge=0)] = 0
+    """How many of the topmost blocks are drawn anew before training, a pooler with them."""
+    norms: Literal["keep", "reset"] = "keep"
+    """`reset` starts every norm with gain 1 and bias 0 instead of what pretraining gave it."""
+    head_start: Literal["drawn", "zero"] = "drawn"
+    """Whether the head's last layer starts from random numbers or from `zero`, every answer equally likely."""
+    lora: Lora | None = None
+    """Learn a small product of matrices beside each weight of the blocks instead of the weights; wants `peft`."""
 
 
 class Learn(Options):
@@ -149,20 +179,40 @@ class Learn(Options):
 
     rate: Annotated[float, Field(gt=0)] = 5e-5
     """The peak learning rate."""
-    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    schedule: Literal["linear", "cosine", "constant", "slanted-triangular", "reverse-annealing", "stable-decay"] = (
+        "linear"
+    )
     """How the rate goes on after the warm-up."""
     warmup: Fraction = 0.1
-    """Share of the steps over which the rate rises from zero."""
+    """Share of the steps over which the rate rises to its peak."""
+    ratio: Annotated[float, Field(ge=1)] = 32.0
+    """How many times smaller than the peak the lowest rate is, in `slanted-triangular` and `reverse-annealing`."""
     epochs: Annotated[float, Field(gt=0)] = 3.0
     """How often each row is seen."""
+    least_steps: Annotated[int, Field(ge=1)] | None = None
+    """Add whole epochs until there are so many optimizer steps, as small data needs."""
     max_steps: Annotated[int, Field(ge=1)] | None = None
     """Stop after so many optimizer steps, whatever `epochs` says."""
     batch: Annotated[int, Field(ge=1)] = 32
     """Rows an optimizer step learns from, on each process."""
+    order: Literal["random", "by-length"] = "random"
+    """How rows come together in a batch: by chance, or with rows of like length, which leaves little to pad."""
+    batch_tokens: Annotated[int, Field(ge=1)] | None = None
+    """Instead of `batch`: a step learns from as many rows of like length as fit so many tokens on each process."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
     """Weight decay of AdamW; biases and norms are left out of it."""
     clip: Annotated[float, Field(ge=0)] = 1.0
     """The norm that gradients are clipped to; 0 for no clipping."""
+    bias_correction: bool = True
+    """Adam's correction of its first steps; BERT's first optimizer left it out, and failed with some seeds."""
+    smoothing: Fraction = 0.0
+    """Share of the target spread over all labels (label smoothing)."""
+    rdrop: Annotated[float, Field(ge=0)] = 0.0
+    """Weight of the difference between two passes with different dropout (R-Drop); 0 for one pass."""
+    average: Annotated[int, Field(ge=1)] = 1
+    """Take the mean of the weights after each of so many last epochs; 1 for the last weights as they are."""
+    stop_early: Annotated[int, Field(ge=1)] | None = None
+    """Measure on dev after every epoch, stop when so many in a row are no better, and keep the best."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """Number format of the training arithmetic. auto: bf16 where the hardware has it, else fp32."""
 
@@ -203,7 +253,7 @@ class Recipe(Options):
     window: Window = Window()
     """Which tokens of a text the encoder sees."""
     layers: Layers = Layers()
-    """What is done with the encoder's layers."""
+    """Which layers learn, when, at what rate, from what start, and which the head reads."""
     learn: Learn = Learn()
     """How the model is trained."""
     checkpoints: Saves = Saves()

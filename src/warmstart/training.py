@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,54 +17,19 @@ import torch
 import transformers
 
 from warmstart.checkpoints import Checkpoints, load_state, random_state, set_random_state
+from warmstart.encoders.layers import LayerMap
 from warmstart.encoders.precision import Precision, resolve
-from warmstart.errors import RecipeError, Stopped, TrainingError, nearest
+from warmstart.errors import RecipeError, Stopped, TrainingError
 from warmstart.progress import Progress, silent
+from warmstart.settings import Settings, arguments
 from warmstart.signals import StopAsked, stop_asked
 from warmstart.tasks.base import Task
-
-_SAID_ELSEWHERE = {
-    "output_dir": "--out",
-    "learning_rate": "learn.rate",
-    "lr_scheduler_type": "learn.schedule",
-    "warmup_steps": "learn.warmup",
-    "num_train_epochs": "learn.epochs",
-    "max_steps": "learn.max_steps",
-    "per_device_train_batch_size": "learn.batch",
-    "weight_decay": "learn.weight_decay",
-    "max_grad_norm": "learn.clip",
-    "bf16": "learn.precision",
-    "fp16": "learn.precision",
-    "seed": "seed",
-    "data_seed": "seed",
-    "disable_tqdm": "--json",
-    "eval_strategy": "nothing: the finished model is measured on dev and test",
-    "save_strategy": "checkpoints.steps or checkpoints.minutes",
-    "save_steps": "checkpoints.steps",
-    "save_total_limit": "checkpoints.keep",
-    "save_only_model": "nothing: a checkpoint is complete, or it is none",
-    "resume_from_checkpoint": "nothing: the same command on the same folder goes on",
-    "ignore_data_skip": "nothing: a resumed training sees the rows it would have seen",
-    "remove_unused_columns": "nothing: the task chooses its columns",
-}
-"""Arguments of the Trainer that a field of the recipe holds, and the field."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to train; the meaning of each is under the recipe's field of the same name."""
-
-    rate: float = 5e-5
-    schedule: str = "linear"
-    warmup: float = 0.1
-    epochs: float = 3.0
-    max_steps: int | None = None
-    batch: int = 32
-    weight_decay: float = 0.01
-    clip: float = 1.0
-    precision: str = "auto"
-    seed: int = 0
-    trainer: Mapping[str, Any] = field(default_factory=dict)
+from warmstart.tuning import schedules
+from warmstart.tuning.average import Averaging
+from warmstart.tuning.batches import LengthBatches, Loader, RandomBatches, lengths_of
+from warmstart.tuning.consistency import divergence, doubled
+from warmstart.tuning.stopping import EarlyStop
+from warmstart.tuning.unfreeze import Unfreezing
 
 
 @dataclass(frozen=True)
@@ -74,48 +41,8 @@ class Trained:
     precision: Precision
     history: list[dict[str, float]]
     """One entry each time the loss was noted: step, epoch, loss, rate, gradient norm."""
-
-
-def arguments(settings: Settings, folder: Path, precision: Precision) -> transformers.TrainingArguments:
-    """The Trainer's arguments for these settings, refusing what it does not know."""
-    check_trainer_options(settings.trainer)
-    ours: dict[str, Any] = {
-        "output_dir": str(folder),
-        "learning_rate": settings.rate,
-        "lr_scheduler_type": settings.schedule if settings.schedule != "constant" else "constant_with_warmup",
-        "warmup_steps": settings.warmup,
-        "num_train_epochs": settings.epochs,
-        "max_steps": settings.max_steps or -1,
-        "per_device_train_batch_size": settings.batch,
-        "weight_decay": settings.weight_decay,
-        "max_grad_norm": settings.clip,
-        "bf16": precision == "bf16",
-        "fp16": precision == "fp16",
-        "seed": settings.seed,
-        "data_seed": settings.seed,
-        "disable_tqdm": True,
-        "remove_unused_columns": False,
-        "save_strategy": "no",
-        "logging_steps": 10,
-        "logging_nan_inf_filter": False,
-        "dataloader_pin_memory": torch.cuda.is_available(),
-        "use_cpu": not (torch.cuda.is_available() or torch.backends.mps.is_available()),
-        "report_to": "none",
-    }
-    try:
-        return transformers.TrainingArguments(**{**ours, **settings.trainer})
-    except (TypeError, ValueError, ImportError) as error:
-        raise RecipeError(f"trainer: {error}") from None
-
-
-def check_trainer_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that the Trainer does not have, or that a field of the recipe holds."""
-    known = {one.name for one in dataclasses.fields(transformers.TrainingArguments) if one.init}
-    for name in options:
-        if name in _SAID_ELSEWHERE:
-            raise RecipeError(f"trainer.{name}: say it with {_SAID_ELSEWHERE[name]}")
-        if name not in known:
-            raise RecipeError(f"trainer.{name} is not one of TrainingArguments; {nearest(name, known)}")
+    measured: list[dict[str, float]]
+    """With early stopping, one entry an epoch: epoch, step, value."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +68,7 @@ def train(
     progress: Progress = silent,
     saving: Saving | None = None,
     where: Callable[[int], str] = lambda row: f"row {row}",
+    measure: Callable[[], float] | None = None,
 ) -> Trained:
     """Train a model in place on encoded rows, going on from the newest checkpoint if there is one.
 
@@ -149,38 +77,104 @@ def train(
         folder: Where the Trainer may put files of its own; removed where it puts none.
         saving: Where and when to save; a training without cannot be resumed.
         where: Names the row of a number, for messages.
+        measure: Gives how good the model is at present, on rows that it does not learn from; for early stopping.
 
     Raises:
         TrainingError: The loss is no number any more.
         Stopped: SIGTERM or SIGINT came; the training was saved first.
     """
     precision = resolve(settings.precision, model.config)
-    args = arguments(settings, folder, precision)
+    keeping = _keeping(settings, measure)
     with ExitStack() as stack:
         asked = stack.enter_context(stop_asked()) if saving else StopAsked()
         try:
-            trainer = _Trainer(
-                task,
-                where,
-                saving,
-                model=model,
-                args=args,
-                data_collator=lambda features: _with_rows(task.collate(features, tokenizer), features),
-                train_dataset=rows,
-                callbacks=[_ShowProgress(progress, stack)],
-            )
+            args = arguments(settings, folder, precision)
+            trainer = _trainer(model, task, tokenizer, rows, settings, args, where, saving, asked, keeping)
         except (ValueError, RuntimeError, ImportError) as error:  # as for a tracker that is not installed
             raise RecipeError(f"trainer: {error}") from None
         trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
-        trainer.add_callback(_Save(trainer, asked))
+        trainer.add_callback(_ShowProgress(progress, stack))
+        trainer.add_callback(_Save(trainer))
         done = trainer.train(resume_from_checkpoint=_newest(saving, progress))
-        if asked and done.global_step < trainer.state.max_steps:
-            raise Stopped(
-                f"{asked.name} came: saved after step {done.global_step}; the same command goes on from there"
-            )
-    if folder.is_dir() and not any(folder.iterdir()):
+        early = keeping.get("stop_early")
+        if trainer.stop and done.global_step < trainer.state.max_steps and not (early and early.over):
+            name = asked.name or "A signal"  # one that came to another process
+            raise Stopped(f"{name} came: saved after step {done.global_step}; the same command goes on from there")
+    with suppress(OSError):  # it is not there, or the Trainer has put something into it
         folder.rmdir()
-    return Trained(done.global_step, trainer.seconds(), precision, _history(trainer.state.log_history))
+    history = _history(trainer.state.log_history)
+    return Trained(done.global_step, trainer.seconds(), precision, history, early.values if early else [])
+
+
+def _trainer(
+    model: Any,
+    task: Task[Any],
+    tokenizer: Any,
+    rows: Any,
+    settings: Settings,
+    args: transformers.TrainingArguments,
+    where: Callable[[int], str],
+    saving: Saving | None,
+    asked: StopAsked,
+    keeping: Mapping[str, Any],
+) -> _Trainer:
+    """A Trainer over the task's batches, with what lets layers learn and what gathers weights."""
+    layers = LayerMap.of(model)
+    batches = _batches(rows, settings, args)
+    args.num_train_epochs = _epochs(settings, len(batches))
+    return _Trainer(
+        task,
+        layers,
+        settings,
+        keeping,
+        where,
+        saving,
+        asked,
+        batches,
+        model=model,
+        args=args,
+        data_collator=lambda features: _with_rows(task.collate(features, tokenizer), features),
+        train_dataset=rows,
+        callbacks=[*_unfreezing(layers, settings), *keeping.values()],
+    )
+
+
+def _unfreezing(layers: LayerMap, settings: Settings) -> list[Unfreezing]:
+    """What lets layers learn by a plan; nothing where all learn from the start."""
+    if settings.unfreeze == "all" and not settings.freeze:
+        return []
+    return [Unfreezing(layers, settings.unfreeze, settings.unfreeze_every, settings.freeze)]
+
+
+def _keeping(settings: Settings, measure: Callable[[], float] | None) -> dict[str, Any]:
+    """What gathers weights along the way to leave the model with; each has a state that checkpoints keep."""
+    if settings.average > 1 and settings.stop_early:
+        raise RecipeError("learn.average and learn.stop_early: each says which weights to keep; drop one")
+    if settings.average > 1:
+        return {"average": Averaging(settings.average)}
+    if settings.stop_early is None:
+        return {}
+    if measure is None:
+        raise RecipeError("learn.stop_early: there are no dev rows to measure on; say data.dev, or data.split.dev: 0.1")
+    return {"stop_early": EarlyStop(measure, settings.stop_early)}
+
+
+def _epochs(settings: Settings, batches: int) -> float:
+    """As many epochs as are asked for, or as `least_steps` needs."""
+    if settings.least_steps is None:
+        return settings.epochs
+    steps = math.ceil(batches / settings.trainer.get("gradient_accumulation_steps", 1))
+    return max(settings.epochs, float(math.ceil(settings.least_steps / steps)))
+
+
+def _batches(rows: Any, settings: Settings, args: transformers.TrainingArguments) -> RandomBatches:
+    """The batches that the settings ask for, those of this process."""
+    mine = {"seed": settings.seed, "processes": args.world_size, "process": args.process_index}
+    if settings.order == "random":
+        if settings.batch_tokens:
+            raise RecipeError("learn.batch_tokens: needs rows of like length together; say learn.order: by-length, too")
+        return RandomBatches(len(rows), args.train_batch_size, **mine)
+    return LengthBatches(lengths_of(rows), args.train_batch_size, tokens=settings.batch_tokens, **mine)
 
 
 def _newest(saving: Saving | None, progress: Progress) -> str | None:
@@ -210,26 +204,105 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
     """
 
     loss_is_scaled_for_ga = False
+    optimizer: Any
+    lr_scheduler: Any
 
-    def __init__(self, task: Task[Any], where: Callable[[int], str], saving: Saving | None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        task: Task[Any],
+        layers: LayerMap,
+        settings: Settings,
+        keeping: Mapping[str, Any],
+        where: Callable[[int], str],
+        saving: Saving | None,
+        asked: StopAsked,
+        batches: RandomBatches,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.own_loss = task.loss()
-        if self.own_loss and self.label_smoother:
-            raise RecipeError(
-                "trainer.label_smoothing_factor: this task has a loss of its own (task.weights); drop one"
-            )
+        self.own_loss = task.loss(settings.smoothing)
+        self.layers = layers
+        self.settings = settings
+        self.keeping = keeping
+        self.asked = asked
+        self.batches = batches
+        self.stop = self.late = False
+        self.share = self.weight = 1.0
+        self.saved = time.monotonic()
         self.where = where
         self.saving = saving
         self.restored: dict[str, Any] = {}
         self.started = time.perf_counter()
         self.seconds_before = 0.0
 
+    def create_optimizer(self, model: Any = None) -> Any:
+        """The optimizer that `trainer.optim` names, over the layer map's groups, each with its rate."""
+        if self.optimizer is None:
+            kind, options = self.get_optimizer_cls_and_kwargs(self.args, self.model)
+            own_groups = {"params", "model", "optimizer_dict"} & set(options)
+            if own_groups or not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
+                raise RecipeError(f"trainer.optim: {self.args.optim} makes groups of its own; take one that does not")
+            s = self.settings
+            groups = self.layers.param_groups(s.rate, s.decay, s.head_rate, s.weight_decay)
+            self.optimizer = kind(groups, **options)
+        return self.optimizer
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        if self.lr_scheduler is None:
+            s = self.settings
+            betas = (self.args.adam_beta1, self.args.adam_beta2)
+
+            def at(step: int) -> float:
+                found = schedules.factor(s.schedule, step, num_training_steps, s.warmup, s.ratio)
+                return found if s.bias_correction else found * schedules.uncorrected(step, betas)
+
+            self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer or self.optimizer, at)
+            self._created_lr_scheduler = True
+        return self.lr_scheduler
+
     def seconds(self) -> float:
         """Seconds of training, those before an interruption included."""
         return self.seconds_before + time.perf_counter() - self.started
 
+    def get_train_dataloader(self) -> Any:
+        """A loader of our batches; the Trainer's own would repeat rows to make the parts of all processes equal."""
+        names = ("num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "multiprocessing_context")
+        options = {name: getattr(self.args, f"dataloader_{name}") for name in names}
+        seeding = partial(
+            transformers.trainer_utils.seed_worker, num_workers=options["num_workers"], rank=self.args.process_index
+        )
+        return Loader(
+            self.train_dataset,
+            batch_sampler=self.batches,
+            collate_fn=self.data_collator,
+            worker_init_fn=seeding,
+            **options,
+        )
+
+    def get_batch_samples(self, epoch_iterator: Any, num_batches: int, device: Any) -> tuple[list[Any], None]:
+        """The batches of a step; and, agreed between processes, its rows and whether to save or stop after it."""
+        batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        rows = sum(len(batch["row"]) for batch in batches)
+        self.look()
+        if self.args.world_size > 1:
+            own = torch.tensor([rows, self.stop, self.late], device=device)
+            rows, stop, late = self.accelerator.reduce(own, "sum").tolist()
+            self.stop, self.late = bool(stop), bool(late)
+        if isinstance(self.batches, LengthBatches) and self.batches.tokens:
+            rows = self.batches.mean_rows * len(batches) * self.args.world_size
+        self.share = rows / (len(batches) * self.args.world_size)
+        return batches, None
+
+    def look(self) -> None:
+        """Note whether this process should stop, or is late to save."""
+        minutes = self.saving.minutes if self.saving else None
+        self.stop = bool(self.asked)
+        self.late = minutes is not None and time.monotonic() - self.saved >= minutes * 60
+
     def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
         rows = inputs.pop("row").tolist()
+        # The gradient is averaged over processes and accumulated batches; this makes it the mean over a step's rows.
+        self.weight = len(rows) / self.share
         loss = super().training_step(model, inputs, num_items_in_batch)
         if not torch.isfinite(loss):
             raise TrainingError(
@@ -241,12 +314,15 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        if self.own_loss is None:
-            # Without the number of items: it would have the loss multiplied by the number of processes.
-            return super().compute_loss(model, inputs, return_outputs)
-        labels = inputs.pop("labels")
+        # Without the number of items: it would have the loss multiplied by the number of processes.
+        if self.settings.rdrop:
+            inputs = doubled(inputs)
+        labels = inputs.pop("labels") if self.own_loss else None
         outputs = model(**inputs)
-        loss = self.own_loss(outputs, labels)
+        loss = self.own_loss(outputs, labels) if self.own_loss else outputs["loss"]
+        if self.settings.rdrop:
+            loss = loss + self.settings.rdrop / 2 * divergence(outputs["logits"], self.model.config.problem_type)
+        loss = loss * self.weight
         return (loss, outputs) if return_outputs else loss
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
@@ -263,6 +339,7 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
                 "scaler": scaler.state_dict() if scaler else None,
                 "random": generators,
                 "loss": (self._tr_loss, self._total_loss_scalar, self._globalstep_last_logged),
+                "keeping": {name: one.state() for name, one in self.keeping.items()},
                 "seconds": self.seconds(),
             }
             told = json.dumps(dataclasses.asdict(self.state))
@@ -272,6 +349,8 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         self.restored = load_state(Path(resume_from_checkpoint))
         self.model.load_state_dict(self.restored["weights"])
+        for name, one in self.keeping.items():
+            one.restore(self.restored["keeping"][name])
         self.seconds_before = self.restored["seconds"]
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
@@ -300,10 +379,8 @@ def _gathered(state: dict[str, Any], processes: int) -> list[Any]:
 class _Save(transformers.TrainerCallback):  # type: ignore[misc]
     """Decides when a training saves itself, and puts the sums of losses back when it goes on."""
 
-    def __init__(self, trainer: _Trainer, asked: StopAsked) -> None:
+    def __init__(self, trainer: _Trainer) -> None:
         self.trainer = trainer
-        self.asked = asked
-        self.saved = time.monotonic()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self.trainer.restored:
@@ -313,18 +390,19 @@ class _Save(transformers.TrainerCallback):  # type: ignore[misc]
             self.trainer._globalstep_last_logged = last
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        saving = self.trainer.saving
+        trainer, saving = self.trainer, self.trainer.saving
         if saving is None:
             return
-        if self.asked:
+        if args.world_size == 1:  # several have agreed at the beginning of the step
+            trainer.look()
+        if trainer.stop:
             control.should_save = control.should_training_stop = True
             return
         due = saving.steps is not None and state.global_step % saving.steps == 0
-        late = saving.minutes is not None and time.monotonic() - self.saved >= saving.minutes * 60
         last = state.global_step >= state.max_steps
-        control.should_save = saving.last if last else due or late
+        control.should_save = saving.last if last else due or trainer.late
         if control.should_save:
-            self.saved = time.monotonic()
+            trainer.saved = time.monotonic()
 
 
 class _ShowProgress(transformers.TrainerCallback):  # type: ignore[misc]

@@ -70,6 +70,7 @@ def command(
     """Train a model on a recipe or a data file, and measure it on held-out rows."""
     values = dict(locals())
     changes = {**options.said(values, SHORT), **options.parse_sets(set_)}
+    from warmstart import processes
     from warmstart.api import fit
     from warmstart.cli import screen
 
@@ -78,6 +79,8 @@ def command(
         changes = {"data.train": source, **changes}
     anyway = resume_anyway or []
     run = fit(source if is_recipe else None, out=out, progress=screen.Bars(), resume_anyway=anyway, **changes)
+    if not processes.is_main():
+        return
     if json:
         screen.print_json({"run": str(run.folder), "metrics": run.metrics, "training": _brief(run), "data": run.data})
     else:

@@ -58,6 +58,11 @@ def write(batches: Iterable[dict[str, list[Any]]], path: Path, schema: Any = Non
     with pa.ipc.new_stream(path, schema) as stream:
         for batch in itertools.chain(first, pending):
             stream.write_batch(pa.RecordBatch.from_pydict(batch, schema=schema))
+    return open_written(path)
+
+
+def open_written(path: Path) -> Any:
+    """Open what `write` wrote, memory-mapped, as a `datasets.Dataset`."""
     return datasets.Dataset.from_file(str(path))
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from warmstart.artifacts import describe
 from warmstart.data import cache as store
-from warmstart.data.arrow import arrow_schema, batches, write
+from warmstart.data.arrow import arrow_schema, batches, open_written, write
 from warmstart.data.findings import Findings, from_json
 from warmstart.data.source import Source, Wanted, unit
 from warmstart.data.values import Fault, Values
@@ -23,7 +23,7 @@ from warmstart.errors import DataError, nearest
 from warmstart.progress import Progress, silent
 from warmstart.schema import Schema
 
-__all__ = ["Table", "from_rows", "load", "write"]
+__all__ = ["Table", "from_rows", "load", "open_written", "write"]
 
 BATCH = 10_000
 NEAR = 32

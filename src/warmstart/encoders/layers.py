@@ -5,6 +5,7 @@ Every layer-wise idea is written once against the map, never against a model's n
     layers = LayerMap.of(model)
     layers.freeze()                      # only the head learns
     layers.freeze_to(-2)                 # and the topmost block
+    AdamW(layers.param_groups(rate=2e-5, decay=0.95, weight_decay=0.01))
     print(layers)
 """
 
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from warmstart.encoders.rates import layer_rates, param_groups
 from warmstart.encoders.structure import Structure
 from warmstart.errors import ModelError, RecipeError, nearest
 
@@ -127,6 +129,25 @@ class LayerMap:
     def unfreeze(self) -> None:
         """Let everything learn."""
         self.freeze_to(0)
+
+    def rates(self, rate: float, decay: float = 1.0, head_rate: float | None = None) -> dict[str, float]:
+        """The learning rate of each group by its name: `decay` times that of the group above; see `encoders.rates`."""
+        found = layer_rates(len(self.groups), rate, decay, head_rate)
+        return {group.name: each for group, each in zip(self.groups, found, strict=True)}
+
+    def param_groups(
+        self, rate: float, decay: float = 1.0, head_rate: float | None = None, weight_decay: float = 0.0
+    ) -> list[dict[str, Any]]:
+        """Parameter groups for any optimizer, from embeddings to head, frozen parameters included.
+
+        Args:
+            rate: The head's learning rate, from which those below follow.
+            decay: What a group's rate is multiplied by to give that of the group below.
+            head_rate: A rate for the head alone.
+            weight_decay: For all but norms and biases.
+        """
+        rates = layer_rates(len(self.groups), rate, decay, head_rate)
+        return param_groups(self.groups, rates, weight_decay)
 
     def as_rows(self) -> list[dict[str, Any]]:
         """Give the table as plain values, ready for JSON."""

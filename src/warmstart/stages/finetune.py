@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import transformers
 
-from warmstart import tasks
+from warmstart import processes, tasks
 from warmstart.artifacts import describe, publish, verify, write_json
 from warmstart.checkpoints import Checkpoints, check_identity
+from warmstart.data.table import Table
+from warmstart.deploy.predictor import Predictor
 from warmstart.encoders.heads import PoolingChoice
 from warmstart.encoders.load import Loaded, has_head, load_config, load_encoder, load_tokenizer, most_tokens, quietly
+from warmstart.encoders.lora import add_lora, merge_lora
+from warmstart.encoders.renew import renew
 from warmstart.errors import RecipeError
 from warmstart.progress import Progress
-from warmstart.recipe import Recipe
+from warmstart.recipe import Layers, Recipe
+from warmstart.settings import Settings
+from warmstart.stages.evaluate import evaluate
 from warmstart.stages.identity import identity
 from warmstart.stages.prepare import Parts, encode, fit_task
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import save_task
-from warmstart.training import Saving, Settings, train
+from warmstart.training import Saving, train
 from warmstart.windows import Frame, Window
 
 STAGE = "stages/01-finetune"
@@ -45,6 +52,9 @@ class Ready:
     """How much of the text the window cut."""
     identity: dict[str, Any]
     where: Callable[[int], str]
+    dev: Table | None
+    """Rows for choices made during training."""
+    lora: bool
 
 
 def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> Ready:
@@ -62,10 +72,31 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     slices = recipe.window.pool if window.keep == "slices" else None
     pooling = PoolingChoice(recipe.layers.pool, recipe.layers.tokens, slices)
     loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head, pooling)
+    loaded = _start(loaded, recipe.layers)
     train_rows, path = parts.tables["train"], work / "train.arrow"
     rows, cut = encode(train_rows, task, tokenizer, window, path, progress, parts.findings)
     same = identity(recipe, parts, describe(path)["sha256"])
-    return Ready(settings_of(recipe), task, tokenizer, window, loaded, rows, cut, same, train_rows.where)
+    dev, lora = parts.tables.get("dev"), recipe.layers.lora is not None
+    return Ready(settings_of(recipe), task, tokenizer, window, loaded, rows, cut, same, train_rows.where, dev, lora)
+
+
+def _start(loaded: Loaded, layers: Layers) -> Loaded:
+    """The model as training is to find it: parts of it drawn anew, LoRA beside its weights."""
+    changed = renew(loaded.model, layers.renew, layers.norms, layers.head_start)
+    if layers.lora:
+        add_lora(loaded.model, layers.lora.rank, layers.lora.alpha, layers.lora.dropout)
+    return replace(loaded, fresh=tuple(sorted({*loaded.fresh, *changed})))
+
+
+def _measure(ready: Ready, dev: Table) -> Callable[[], float]:
+    """How good the model is at present on the dev rows, by the task's headline."""
+
+    def measure() -> float:
+        predictor = Predictor(ready.loaded.model, ready.tokenizer, ready.task, ready.window, ready.settings.precision)
+        found = evaluate(predictor, dev)[ready.task.headline]
+        return math.nan if found is None else float(found)
+
+    return measure
 
 
 def saving_of(recipe: Recipe, ready: Ready, folder: Path, anyway: Iterable[str] = ()) -> Saving:
@@ -89,11 +120,27 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
         progress.say(f"{STAGE} is finished; used as it stands")
         return
     task, tokenizer, window, loaded = ready.task, ready.tokenizer, ready.window, ready.loaded
-    # A model without its stage is from a run stopped between the two; the last checkpoint leads to it again.
-    shutil.rmtree(folder / "model", ignore_errors=True)
+    if processes.is_main():
+        # A model without its stage is from a run stopped between the two; the last checkpoint leads to it again.
+        shutil.rmtree(folder / "model", ignore_errors=True)
     # What the Trainer itself writes, such as a tracker's logs, stays with the run.
     own = folder / "trainer"
-    trained = train(loaded.model, task, tokenizer, ready.rows, ready.settings, own, progress, saving, ready.where)
+    trained = train(
+        loaded.model,
+        task,
+        tokenizer,
+        ready.rows,
+        ready.settings,
+        own,
+        progress,
+        saving,
+        ready.where,
+        _measure(ready, ready.dev) if ready.dev is not None else None,
+    )
+    if not processes.is_main():
+        return
+    if ready.lora:
+        merge_lora(loaded.model)
     save(loaded.model, tokenizer, task, window, folder / "model")
     about = {
         "steps": trained.steps,
@@ -103,6 +150,7 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
         "new_parameters": list(loaded.fresh),
         "unused_tensors": list(loaded.unused),
         "history": trained.history,
+        "measured": trained.measured,
     }
     with publish(folder / STAGE, {"identity": ready.identity}) as staging:
         write_json(staging / "history.json", about)
@@ -112,7 +160,8 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
 
 def settings_of(recipe: Recipe) -> Settings:
     """The recipe's training settings as plain arguments."""
-    return Settings(**recipe.learn.model_dump(), seed=recipe.seed, trainer=recipe.trainer)
+    layers = recipe.layers.model_dump(include={"decay", "head_rate", "freeze", "unfreeze", "unfreeze_every"})
+    return Settings(**recipe.learn.model_dump(), **layers, seed=recipe.seed, trainer=recipe.trainer)
 
 
 def window_of(recipe: Recipe, config: Any, tokenizer: Any, pair: bool) -> Window:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from warmstart import processes
 from warmstart.environment import environment
 from warmstart.recipe import Recipe
 from warmstart.stages.prepare import Parts
@@ -26,6 +27,7 @@ def identity(recipe: Recipe, parts: Parts, tokens: str) -> dict[str, Any]:
         **{f"data.{name}": part.fingerprint for name, part in parts.tables.items()},
         "data.tokens": tokens,
         "threads": found["threads"],
+        "processes": processes.count(),
         "python": found["python"],
         "processor": found["processor"],
         "accelerator": found["accelerator"],

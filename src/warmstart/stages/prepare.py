@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from warmstart import tasks
+from warmstart import processes, tasks
 from warmstart.data import split, table
 from warmstart.data.check import check, stop_at_error
 from warmstart.data.findings import Findings
@@ -150,7 +150,12 @@ def encode(
     progress: Progress,
     findings: Findings,
 ) -> tuple[Any, dict[str, Any]]:
-    """Tokens of every row, memory-mapped from `path`, and how much of the text the window cut."""
+    """Tokens of every row, memory-mapped from `path`, and how much of the text the window cut.
+
+    The main process writes them; any other opens what is there, and knows nothing of the cut.
+    """
+    if not processes.is_main():
+        return table.open_written(path), {}
     cut = Cut()
     first: list[int] = []
 

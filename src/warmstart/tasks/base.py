@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from warmstart.errors import RecipeError
 from warmstart.options import Options
 from warmstart.schema import Schema
 from warmstart.windows import Window
@@ -60,8 +61,14 @@ class Task(ABC, Generic[OptionsT]):
     def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
         """Features → one padded batch of tensors."""
 
-    def loss(self) -> Callable[..., Any] | None:
-        """A loss of the task's own: a function of outputs and labels, the mean over a batch; None for the head's."""
+    def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
+        """A loss of the task's own: a function of outputs and labels, the mean over a batch; None for the head's.
+
+        Args:
+            smoothing: Share of the target spread over all labels.
+        """
+        if smoothing:
+            raise RecipeError(f"learn.smoothing: found {smoothing}, but {self.name} has no labels to spread it over")
         return None
 
     @abstractmethod

@@ -83,19 +83,20 @@ class Classify(Task[ClassifyOptions]):
             batch["labels"] = self._ones(targets).float() if self.many else torch.tensor(targets)
         return batch
 
-    def loss(self) -> Callable[..., Any] | None:
-        if self.weights is None:
+    def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
+        if self.weights is None and not smoothing:
             return None
-        weights = torch.tensor(self.weights)
+        weights = torch.tensor(self.weights or [1.0] * len(self.labels))
 
-        def weighted(outputs: Any, labels: torch.Tensor) -> torch.Tensor:
+        def own(outputs: Any, labels: torch.Tensor) -> torch.Tensor:
             scores = outputs["logits"].float()
             weight = weights.to(scores.device)
             if self.many:
-                return torch.nn.functional.binary_cross_entropy_with_logits(scores, labels, pos_weight=weight)
-            return torch.nn.functional.cross_entropy(scores, labels, weight=weight)
+                target = labels * (1 - smoothing) + smoothing / 2
+                return torch.nn.functional.binary_cross_entropy_with_logits(scores, target, pos_weight=weight)
+            return torch.nn.functional.cross_entropy(scores, labels, weight=weight, label_smoothing=smoothing)
 
-        return weighted
+        return own
 
     def decode(self, logits: Any) -> list[dict[str, Any]]:
         scores = torch.as_tensor(logits).double()

@@ -1,0 +1,246 @@
+"""What each piece of the craft of fine-tuning is worth: one variant each, beside plain fine-tuning, over several seeds.
+
+`plain` is what `transformers.Trainer` does by default: rate 5e-5, 3 epochs, batch 32, linear schedule with a tenth of
+warm-up. Rows of like length share a batch throughout, which nearly halves the time; `random-order` shows what else that
+changes. Runs are kept in .cache/craft/, so a stopped measurement goes on where it was, several processes may share the
+work, and the page is written from the runs that are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from common import finish, weights, write_page
+from craft_sets import CACHE, SETS, data_of
+
+MODELS = ("minilm", "e5-small", "mpnet-base")
+PLAIN = {
+    "learn.rate": 5e-5,
+    "learn.epochs": 3,
+    "learn.batch": 32,
+    "learn.schedule": "linear",
+    "learn.warmup": 0.1,
+    "learn.order": "by-length",
+}
+TEN = {"learn.epochs": 10}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a variant changes, and the variant that it is compared with."""
+
+    changes: dict[str, Any] = field(default_factory=dict)
+    reference: str = "plain"
+
+
+SHORT = {
+    "plain": Variant(),
+    # One piece each, with the three epochs of plain.
+    "decay-0.95": Variant({"layers.decay": 0.95}),
+    "decay-1-over-2.6": Variant({"layers.decay": 0.3846}),
+    "head-rate-1e-3": Variant({"layers.head_rate": 1e-3}),
+    "gradual": Variant({"layers.unfreeze": "gradual"}),
+    "head-first": Variant({"layers.unfreeze": "head-first"}),
+    "slanted": Variant({"learn.schedule": "slanted-triangular"}),
+    "cosine": Variant({"learn.schedule": "cosine"}),
+    "renew-1": Variant({"layers.renew": 1}),
+    "smoothing": Variant({"learn.smoothing": 0.1}),
+    "rdrop": Variant({"learn.rdrop": 1.0}),
+    "mean-tokens": Variant({"layers.tokens": "mean"}),
+    "concat-4": Variant({"layers.pool": "concat-4"}),
+    "random-order": Variant({"learn.order": "random"}),
+    "longer": Variant(TEN),
+    "rate-1e-4": Variant({"learn.rate": 1e-4}),
+    "rate-2e-4": Variant({"learn.rate": 2e-4}),
+    # One piece each on top of ten epochs.
+    "longer+decay-0.95": Variant({**TEN, "layers.decay": 0.95}, "longer"),
+    "longer+gradual": Variant({**TEN, "layers.unfreeze": "gradual"}, "longer"),
+    "longer+mean-tokens": Variant({**TEN, "layers.tokens": "mean"}, "longer"),
+    "longer+rate-1e-4": Variant({**TEN, "learn.rate": 1e-4}, "longer"),
+    "longer+average-3": Variant({**TEN, "learn.average": 3}, "longer"),
+    # The pieces that helped, together: `"best": Variant({…})`, to be set after looking at the table.
+}
+SLICES = {"window.keep": "slices", "window.most": 3}
+"""At most three slices a text, which bounds the time: they hold three quarters of all tokens."""
+LONG = {
+    "head": Variant({}, "head"),
+    "tail": Variant({"window.keep": "tail"}, "head"),
+    "head+tail": Variant({"window.keep": "head+tail"}, "head"),
+    "slices-mean": Variant({**SLICES, "window.pool": "mean"}, "head"),
+    "slices-max": Variant({**SLICES, "window.pool": "max"}, "head"),
+    "slices-attention": Variant({**SLICES, "window.pool": "attention"}, "head"),
+}
+VARIANTS = {"rt": SHORT, "trec": SHORT, "banking": SHORT, "long": LONG}
+
+READING = ""
+"""What the tables say, in plain words; written by hand after looking at them."""
+
+
+class Lines:
+    """Progress as one line for each thing said."""
+
+    def __init__(self, about: str) -> None:
+        self.about, self.started = about, time.monotonic()
+
+    def bar(self, name: str, total: float | None) -> AbstractContextManager[Any]:
+        from warmstart.progress import silent
+
+        return silent.bar(name, total)
+
+    def say(self, text: str) -> None:
+        print(f"{(time.monotonic() - self.started) / 60:6.1f} min  {self.about}: {text}", flush=True)
+
+
+def chosen(text: str, known: Any) -> list[str]:
+    """Names given with commas between them, each known."""
+    names = text.split(",") if text else list(known)
+    if unknown := set(names) - set(known):
+        raise SystemExit(f"{', '.join(sorted(unknown))}: not known; known: {', '.join(known)}")
+    return names
+
+
+def recipe_of(name: str, model: str) -> dict[str, Any]:
+    """The plain recipe of a set."""
+    return {"model": weights(model), **data_of(name), **PLAIN, **SETS[name].recipe}
+
+
+def accepted(recipe: dict[str, Any], variants: dict[str, Variant]) -> dict[str, dict[str, Any]]:
+    """The variants that the recipe takes; the others are named."""
+    from warmstart.errors import RecipeError
+    from warmstart.experiments.repeat import make_variants
+
+    found = {}
+    for name, variant in variants.items():
+        try:
+            make_variants(recipe, {name: variant.changes})
+            found[name] = variant.changes
+        except RecipeError as error:
+            print(f"skipped: {error}", flush=True)
+    return found
+
+
+def train(args: argparse.Namespace) -> None:
+    """Carry out what is missing of what was asked for."""
+    from warmstart.experiments.repeat import repeat
+
+    for name in chosen(args.sets, SETS):
+        recipe = recipe_of(name, args.model)
+        wanted = [one for one in chosen(args.variants, SHORT | LONG) if one in VARIANTS[name]]
+        variants = accepted(recipe, {one: VARIANTS[name][one] for one in wanted})
+        seeds = range(min(args.n, SETS[name].most_seeds))
+        if variants:
+            where = f"{name}-{args.model}"
+            repeat(recipe, variants, seeds, CACHE / where, Lines(where), keep="numbers")
+
+
+def tables() -> dict[str, list[Any]]:
+    """The rows of every set and model that has any, of the variants that are in the tables above."""
+    from warmstart.experiments.repeat import read_rows
+
+    places = [(name, f"{name}-{model}") for model in MODELS for name in SETS]
+    found = {where: read_rows(CACHE / where, list(VARIANTS[name])) for name, where in places}
+    return {where: rows for where, rows in found.items() if rows}
+
+
+def table(where: str, rows: list[Any]) -> str:
+    """One set's variants, the best first."""
+    from warmstart.experiments.compare import compare_all, summarise
+
+    name, _, model = where.partition("-")
+    reference = {one: variant.reference for one, variant in VARIANTS[name].items() if one != variant.reference}
+    found = {one: summarise([row for row in rows if row.variant == one]) for one in {row.variant for row in rows}}
+    against = {one.variant: one for one in compare_all(rows, reference)}
+    lines = [
+        f"## {SETS[name].about}; {model}",
+        "",
+        f"Runs: {len(rows)}.",
+        "",
+        "| variant | accuracy, % | difference to | points, 95% over seeds | 95% over test rows | p (Holm) | failed "
+        "| minutes |",
+        "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for one in sorted(found.values(), key=lambda one: (-one.all.mean, one.variant)):
+        lines.append(f"| {one.variant} | {_mean(one)} | {_difference(against.get(one.variant))} | {_cost(one)} |")
+    return "\n".join(lines)
+
+
+def _mean(one: Any) -> str:
+    def text(estimate: Any) -> str:
+        half = f" ± {100 * (estimate.high - estimate.mean):.1f}" if estimate.count > 1 else ""
+        return f"{100 * estimate.mean:.1f}{half} ({estimate.count})"
+
+    return text(one.all) + (f"; without failed {text(one.sound)}" if one.failed else "")
+
+
+def _difference(one: Any) -> str:
+    if one is None:
+        return "– | – | – | –"
+    over = [f"{100 * e.low:+.1f} to {100 * e.high:+.1f}" if e and e.count > 1 else "–" for e in (one.seeds, one.rows)]
+    p = "–" if one.corrected != one.corrected else f"{one.corrected:.3f}"
+    return f"{one.reference} | {100 * one.difference:+.1f} ({over[0]}) | {over[1]} | {f'**{p}**' if one.shown else p}"
+
+
+def _cost(one: Any) -> str:
+    failed = ", ".join(f"seed {seed}" for seed in one.failed) or "0"
+    return f"{failed} | {one.seconds / 60:.1f}"
+
+
+def page(found: dict[str, list[Any]]) -> str:
+    """The page's body."""
+    intro = (
+        "Each piece of the craft alone beside plain fine-tuning (rate 5e-5, 3 epochs, batch 32, linear schedule with a "
+        "tenth of warm-up), and some on top of ten epochs (`longer`). The recipe's keys of each variant are in "
+        "`benchmarks/craft.py`. Behind a mean stand its 95% interval and, in brackets, the number of seeds.\n\n"
+        "Two intervals of each difference answer two questions: would other training seeds show it, and would other "
+        "test rows of this kind? p is the larger of two p values (paired t test over seeds, permutation test over "
+        "rows), corrected for the number of comparisons in the table; it is bold where a difference may be claimed "
+        "(0.05). A run has failed if it is hardly better than always giving one answer. Minutes are the training time "
+        "of a run."
+    )
+    parts = [intro, READING.strip(), *(table(where, rows) for where, rows in found.items())]
+    return "\n\n".join(part for part in parts if part)
+
+
+def main() -> None:
+    """Train what is missing, then report on all that is there."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n", type=int, default=5, help="seeds (default 5)")
+    parser.add_argument("--sets", default="", help=f"some of {','.join(SETS)} (default all)")
+    parser.add_argument("--variants", default="", help="some of the variants, with commas (default all)")
+    parser.add_argument("--model", default="minilm", choices=MODELS, help="the encoder (default minilm)")
+    parser.add_argument("--no-train", action="store_true", help="report on the runs that are there")
+    parser.add_argument("--write", action="store_true", help="write docs/results/craft.md")
+    args = parser.parse_args()
+    if not args.no_train:
+        from warmstart.errors import WarmstartError
+
+        try:
+            train(args)
+        except WarmstartError as error:
+            print(error, file=sys.stderr)
+            sys.exit(error.exit_code)
+    found = tables()
+    if args.write:
+        write_page("craft", "What each piece of the craft is worth", "make results-craft", page(found))
+    finish({"runs": {where: len(rows) for where, rows in found.items()}, "accuracy": _means(found)})
+
+
+def _means(found: dict[str, list[Any]]) -> dict[str, dict[str, float]]:
+    from warmstart.experiments.compare import summarise
+
+    return {
+        where: {
+            one: round(summarise([row for row in rows if row.variant == one]).all.mean, 4)
+            for one in dict.fromkeys(row.variant for row in rows)
+        }
+        for where, rows in found.items()
+    }
+
+
+if __name__ == "__main__":
+    main()

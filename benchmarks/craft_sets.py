@@ -1,0 +1,118 @@
+"""The data of `craft.py`: small fixed draws of public sets, written once into .cache/craft/data/.
+
+Small, since the craft of fine-tuning is for those who have few labelled rows; fixed, so that every variant and every
+seed learns from the same rows and is measured on the same ones.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import random
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common import ROOT, SHARED
+
+CACHE = ROOT / ".cache" / "craft"
+MEASURE, OPEN = SHARED / "data" / "measure-only", SHARED / "data" / "open"
+Rows = list[tuple[str, str]]
+"""A label and a text each."""
+
+
+@dataclass(frozen=True)
+class Set:
+    """One set: what it is, and where its training and test rows come from."""
+
+    about: str
+    rows: Callable[[], tuple[Rows, Rows]]
+    recipe: dict[str, Any]
+    """What its recipe says beside model and data."""
+    most_seeds: int = 100
+
+
+def rt() -> tuple[Rows, Rows]:
+    """Sentences of film reviews, 500 to learn from."""
+    train, test = (_tabbed(MEASURE / "rt-polarity" / f"{part}.tsv") for part in ("train", "test"))
+    return _draw(train, 500), test
+
+
+def trec() -> tuple[Rows, Rows]:
+    """Questions with their six coarse kinds, 300 to learn from."""
+    train, test = (_questions(MEASURE / "trec_qc" / name) for name in ("train_5500.label", "TREC_10.label"))
+    return _draw(train, 300), test
+
+
+def banking() -> tuple[Rows, Rows]:
+    """Messages to a bank with 77 intents, ten of each to learn from."""
+    train, test = (_categories(OPEN / "banking77" / "banking_data" / f"{part}.csv") for part in ("train", "test"))
+    seen: Counter[str] = Counter()
+    few = []
+    for label, text in _draw(train, len(train)):
+        seen[label] += 1
+        if seen[label] <= 10:
+            few.append((label, text))
+    return few, test
+
+
+def long() -> tuple[Rows, Rows]:
+    """Whole film reviews, most past 512 tokens, 500 to learn from."""
+    with zipfile.ZipFile(MEASURE / "movie_reviews_2000" / "movie_reviews.zip") as files:
+        names = sorted(name for name in files.namelist() if name.endswith(".txt"))
+        rows = [(Path(name).parent.name, " ".join(files.read(name).decode("latin-1").split())) for name in names]
+    mixed = _draw([row for row in rows if row[0] in {"pos", "neg"}], 1000)
+    return mixed[:500], mixed[500:]
+
+
+SETS = {
+    "rt": Set("rt-polarity: 2 labels, 500 rows to learn from, 1,066 to test on", rt, {}),
+    "trec": Set("TREC questions: 6 labels, 300 rows to learn from, 500 to test on", trec, {}),
+    "banking": Set("banking77: 77 labels, 10 rows of each to learn from, 3,080 to test on", banking, {}),
+    "long": Set(
+        "whole film reviews: 2 labels, 500 to learn from, 500 to test on, in a window of 256 tokens",
+        long,
+        {"window.tokens": 256, "learn.rate": 1e-4, "learn.batch": 8, "learn.epochs": 1},
+        most_seeds=3,
+    ),
+}
+
+
+def data_of(name: str) -> dict[str, str]:
+    """The recipe's keys for the data of a set, whose files are written where they are missing."""
+    paths = {part: CACHE / "data" / f"{name}-{part}.csv" for part in ("train", "test")}
+    if not all(path.is_file() for path in paths.values()):
+        for path, rows in zip(paths.values(), SETS[name].rows(), strict=True):
+            _write(path, rows)
+    return {f"data.{part}": str(path) for part, path in paths.items()}
+
+
+def _write(path: Path, rows: Sequence[tuple[str, str]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # In one step, since another process may be about to read it.
+    staging = path.with_name(f".{path.name}.{os.getpid()}")
+    with staging.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("label", "text"), *rows])
+    staging.replace(path)
+
+
+def _draw(rows: Rows, count: int) -> Rows:
+    return random.Random(0).sample(rows, count)
+
+
+def _tabbed(path: Path) -> Rows:
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [(label, text) for label, text in (line.split("\t", 1) for line in lines if line)]
+
+
+def _questions(path: Path) -> Rows:
+    lines = path.read_text(encoding="latin-1").split("\n")
+    return [(line.partition(":")[0], line.partition(" ")[2].strip()) for line in lines if line.strip()]
+
+
+def _categories(path: Path) -> Rows:
+    with path.open(newline="", encoding="utf-8") as file:
+        return [(row["category"], row["text"]) for row in csv.DictReader(file)]

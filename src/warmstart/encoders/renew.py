@@ -1,0 +1,76 @@
+"""Starting a part of a pretrained model anew: its topmost blocks, its norms, its last layer.
+
+The topmost blocks are the most bound to what the encoder was pretrained on; drawing them anew steadies the training on
+small data ("Revisiting Few-sample BERT Fine-tuning", Zhang et al. 2021, §5).
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import nn
+
+from warmstart.encoders.layers import LayerMap
+from warmstart.errors import RecipeError
+
+
+@torch.no_grad()
+def renew(model: Any, blocks: int = 0, norms: str = "keep", head: str = "drawn") -> set[str]:
+    """Draw parts of a model anew from the random state; gives the names of the parameters that were changed.
+
+    Args:
+        blocks: How many of the topmost blocks; with any, what the head has from pretraining (a pooler) goes too.
+        norms: `reset` puts the gain of every norm to 1 and its bias to 0.
+        head: `zero` puts the last layer to zero, so that every answer is equally likely at first.
+    """
+    layers = LayerMap.of(model)
+    changed = _draw(model, layers, blocks) if blocks else set()
+    if norms == "reset":
+        changed |= _reset_norms(model)
+    if head == "zero":
+        name, last = _last_layer(model, layers)
+        for key, parameter in last.named_parameters(prefix=name):
+            parameter.zero_()
+            changed.add(key)
+    return changed
+
+
+def _draw(model: Any, layers: LayerMap, blocks: int) -> set[str]:
+    if blocks > len(layers.blocks):
+        raise RecipeError(f"layers.renew: found {blocks}; this encoder has {len(layers.blocks)} blocks")
+    drawn = dict(type(model)._from_config(copy.deepcopy(model.config)).named_parameters())
+    changed = set()
+    for group in layers.groups[-1 - blocks :]:
+        for name, parameter in group.parameters.items():
+            parameter.copy_(drawn[name])
+            changed.add(name)
+    return changed
+
+
+def _reset_norms(model: Any) -> set[str]:
+    changed = set()
+    for name, module in model.named_modules():
+        if "norm" in type(module).__name__.lower():
+            for key, parameter in module.named_parameters(prefix=name, recurse=False):
+                parameter.fill_(0.0 if key.endswith("bias") else 1.0)
+                changed.add(key)
+    return changed
+
+
+def _last_layer(model: Any, layers: LayerMap) -> tuple[str, nn.Module]:
+    """The layer of the head that gives the answers: its last linear one with an output a label."""
+    wanted = model.config.num_labels
+    found = [
+        (name, module)
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear)
+        and module.out_features == wanted
+        and f"{name}.weight" in layers.head.parameters
+    ]
+    if not found:
+        raise RecipeError(
+            f"layers.head_start: {type(model).__name__} has no last layer with {wanted} outputs; say drawn"
+        )
+    return found[-1]

@@ -1,0 +1,113 @@
+"""Numbers with their uncertainty: means with intervals, tests of a difference, correction for many of them.
+
+Two questions are kept apart. *Over seeds*: would another training seed show this too? *Over rows*: would other test
+rows of this kind?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+CONFIDENCE = 0.95
+RESAMPLES = 9999
+_ELEMENTS = 10_000_000
+"""Numbers held in memory at once while resampling."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its 95% interval; the bounds are NaN where one value alone tells no spread."""
+
+    mean: float
+    low: float
+    high: float
+    count: int
+    """How many values it stands on."""
+    p: float = math.nan
+    """Chance of a mean as far from 0 as this, were the true one 0; only given for a difference."""
+
+
+def over_seeds(values: ArrayLike) -> Estimate:
+    """Mean over training seeds with its t interval: where the mean over many seeds would lie, on these test rows."""
+    found = np.asarray(values, dtype=float)
+    mean = float(found.mean()) if len(found) else math.nan
+    if len(found) < 2:
+        return Estimate(mean, math.nan, math.nan, len(found))
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(found) - 1) * stats.sem(found))
+    return Estimate(mean, mean - half, mean + half, len(found))
+
+
+def difference_over_seeds(values: ArrayLike, others: ArrayLike) -> Estimate:
+    """Mean difference of runs paired by seed, with its t interval and p: whether other seeds would show it too."""
+    found = np.asarray(values, dtype=float) - np.asarray(others, dtype=float)
+    estimate = over_seeds(found)
+    if len(found) < 2:
+        return estimate
+    # Differences that are all the same leave the t test without a spread to measure by.
+    p = float(stats.ttest_1samp(found, 0.0).pvalue) if np.ptp(found) > 0 else float(estimate.mean == 0)
+    return Estimate(estimate.mean, estimate.low, estimate.high, estimate.count, p)
+
+
+def over_rows(scores: ArrayLike, seed: int = 0) -> Estimate:
+    """Mean over test rows with its bootstrap interval: where it would lie on many other rows of this kind.
+
+    Args:
+        scores: One number a row, of one model or averaged over seeds.
+        seed: Seed of the resampling.
+    """
+    found = np.asarray(scores, dtype=float)
+    mean = float(found.mean()) if len(found) else math.nan
+    if len(found) < 2:
+        return Estimate(mean, math.nan, math.nan, len(found))
+    if np.ptp(found) == 0:
+        return Estimate(mean, mean, mean, len(found))
+    drawn = stats.bootstrap((found,), np.mean, method="percentile", **_resampling(len(found), seed))
+    low, high = drawn.confidence_interval
+    return Estimate(mean, float(low), float(high), len(found))
+
+
+def difference_over_rows(scores: ArrayLike, others: ArrayLike, seed: int = 0) -> Estimate:
+    """Mean difference of scores paired by row, with its bootstrap interval and the p of a permutation test.
+
+    Answers whether other test rows of this kind would show it too. The test swaps the two scores of a row at random:
+    if neither side were better, that would change nothing.
+    """
+    found = np.asarray(scores, dtype=float) - np.asarray(others, dtype=float)
+    estimate = over_rows(found, seed)
+    # Rows without a difference are the same after any swap, so they are spared the swapping.
+    apart = found[found != 0]
+    if not len(apart):
+        return Estimate(estimate.mean, estimate.low, estimate.high, estimate.count, 1.0)
+    # With one sample given, SciPy flips signs of differences, which is to swap the two scores of a row.
+    test = stats.permutation_test(
+        (apart,), _sum, permutation_type="samples", vectorized=True, **_resampling(len(apart), seed)
+    )
+    return Estimate(estimate.mean, estimate.low, estimate.high, estimate.count, float(test.pvalue))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p values corrected for being many (Holm 1979): below 0.05 at most once in 20 such families by chance.
+
+    What is NaN stays so, and does not count as a comparison.
+    """
+    order = sorted((index for index, p in enumerate(p_values) if p == p), key=lambda index: p_values[index])
+    corrected, most = list(p_values), 0.0
+    for rank, index in enumerate(order):
+        most = max(most, min(1.0, (len(order) - rank) * p_values[index]))
+        corrected[index] = most
+    return corrected
+
+
+def _sum(values: NDArray[np.float64], axis: int) -> Any:
+    return values.sum(axis=axis)
+
+
+def _resampling(size: int, seed: int) -> dict[str, Any]:
+    return {"n_resamples": RESAMPLES, "batch": max(1, _ELEMENTS // size), "rng": np.random.default_rng(seed)}

@@ -1,0 +1,61 @@
+"""Early stopping: measure on held-out rows after every epoch, stop when it no longer gets better, keep the best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+
+from warmstart.tuning.average import epoch_over
+
+
+class EarlyStop(TrainerCallback):  # type: ignore[misc]
+    """Stops a `transformers.Trainer` and leaves its model with the weights of its best epoch.
+
+    Args:
+        measure: Gives how good the model is at present; higher is better.
+        patience: How many epochs in a row may be no better than the best.
+    """
+
+    def __init__(self, measure: Callable[[], float], patience: int) -> None:
+        self.measure, self.patience = measure, patience
+        self.values: list[dict[str, float]] = []
+        self.best: dict[str, torch.Tensor] = {}
+        self.since = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether the patience is used up."""
+        return self.since >= self.patience
+
+    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+        if not epoch_over(state):
+            return
+        was_training = model.training
+        value = self.measure()
+        model.train(was_training)
+        value = -math.inf if math.isnan(value) else value
+        best = max((one["value"] for one in self.values), default=-math.inf)
+        self.values.append({"epoch": float(state.epoch), "step": state.global_step, "value": value})
+        if value > best or not self.best:
+            self.best = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+            self.since = 0
+        else:
+            self.since += 1
+        if self.over:
+            control.should_training_stop = True
+
+    def on_train_end(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+        if self.best:
+            model.load_state_dict(self.best)
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must keep."""
+        return {"values": self.values, "best": self.best, "since": self.since}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what a checkpoint kept."""
+        self.values, self.best, self.since = state["values"], state["best"], state["since"]

@@ -1,0 +1,92 @@
+"""Two processes learn what one learns from the same steps, no row twice, and go on to the bit after a stop."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import torchrun_fit
+from tiny import save_tiny
+
+ORDERS = {
+    "random": {"order": "random"},
+    "by-length": {"order": "by-length"},
+    "tokens": {"order": "by-length", "batch_tokens": 400},
+    "unfreezing": {"order": "by-length"},
+}
+ALIKE = ["random", "by-length", "unfreezing"]
+ON = ["random", "by-length", "tokens"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, files, encoder):
+    """Runs of one process and of two: all that the tests look at, since starting processes takes long."""
+    folder = tmp_path_factory.mktemp("torchrun")
+    still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    calm = str(save_tiny(folder / "tiny-bert", **still))
+    # 61 rows: the last step of an epoch is short, and its two parts differ.
+    lines = [f"{'the good film ' * (n % 7 + 1)}{n},{'pos' if n % 2 else 'neg'}" for n in range(61)]
+    (folder / "train.csv").write_text("text,label\n" + "\n".join(lines) + "\n")
+
+    def of(out, batch, order, model, stop=None, noted=None):
+        learn = {"rate": 1e-3, "epochs": 2, "batch": batch, "precision": "fp32", **ORDERS[order]}
+        data = {"train": str(folder / "train.csv"), "test": files["test"], "out": str(folder / out)}
+        saves = {"checkpoints": {"steps": 3, "after": "keep"}}
+        return {**data, **saves, "model": model, "learn": learn, "stop": stop, "noted": str(folder / (noted or out))}
+
+    shared = []
+    for order in ALIKE:
+        more = {"layers": {"unfreeze": "gradual"}} if order == "unfreezing" else {}
+        torchrun_fit.fit(**of(f"one-{order}", 32, order, calm), **more)
+        shared.append(of(f"two-{order}", 16, order, calm) | more)
+    for order in ON:  # with dropout
+        shared.append(of(f"left-{order}", 4, order, encoder))
+        shared.append(of(f"stopped-{order}", 4, order, encoder, stop=4))
+        shared.append(of(f"stopped-{order}", 4, order, encoder, noted=f"again-{order}"))
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    done = subprocess.run(
+        [*launcher, torchrun_fit.__file__, json.dumps(shared)], capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+def noted(folder, out, count=2):
+    return [json.loads(Path(f"{folder / out}.{index}").read_text()) for index in range(count)]
+
+
+def weights(out):
+    return load_file(out / "model" / "model.safetensors")
+
+
+@pytest.mark.parametrize("order", ALIKE)
+def test_two_processes_learn_what_one_learns(folder, order):
+    (one,), two = noted(folder, f"one-{order}", 1), noted(folder, f"two-{order}")
+    together = [sorted(a + b) for a, b in zip(two[0]["steps"], two[1]["steps"], strict=True)]
+    assert together == [sorted(step) for step in one["steps"]]
+    runs = folder / f"one-{order}", folder / f"two-{order}"
+    alone, shared = map(weights, runs)
+    assert max(float((alone[name] - shared[name]).abs().max()) for name in alone) < 1e-5
+    told = [json.loads((run / "stages/01-finetune/history.json").read_text()) for run in runs]
+    assert told[0]["steps"] == told[1]["steps"] == 4
+    written = [sorted(str(path.relative_to(run)) for path in run.rglob("*")) for run in runs]
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("order", ON)
+def test_two_processes_go_on_to_the_bit(folder, order):
+    """The signal comes to one process only, and both stop after the same step."""
+    left, stopped, again = (noted(folder, f"{name}-{order}") for name in ("left", "stopped", "again"))
+    said = [one["said"] for one in stopped]
+    assert said[0].removeprefix("SIGTERM") == said[1].removeprefix("A signal")
+    steps = int(said[0].partition("after step ")[2].partition(";")[0])
+    assert 4 <= steps <= 6
+    for whole, first, then in zip(left, stopped, again, strict=True):
+        assert first["steps"] + then["steps"] == whole["steps"]
+    assert sorted(row for one in left for step in one["steps"] for row in step) == sorted(2 * list(range(61)))
+    one, two = weights(folder / f"left-{order}"), weights(folder / f"stopped-{order}")
+    assert all(torch.equal(one[name], two[name]) for name in one)

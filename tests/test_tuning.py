@@ -1,0 +1,201 @@
+"""Schedules as closed forms; averaging, early stopping, R-Drop and smoothing as one would compute them by hand."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+import warmstart
+from small import FAST
+from tiny import tiny_model, tiny_tokenizer
+from warmstart.data.table import write
+from warmstart.encoders.layers import LayerMap
+from warmstart.errors import RecipeError
+from warmstart.settings import Settings
+from warmstart.tasks.classify import Classify, ClassifyOptions
+from warmstart.training import train
+from warmstart.tuning.consistency import divergence, doubled
+from warmstart.tuning.schedules import SCHEDULES, factor, schedule, uncorrected
+from warmstart.windows import Window
+
+
+def slanted_triangular(t, T, cut_frac, ratio):
+    """Howard and Ruder 2018, eq. 3, letter by letter."""
+    cut = math.ceil(T * cut_frac)
+    p = t / cut if t < cut else 1 - (t - cut) / (cut * (1 / cut_frac - 1))
+    return (1 + p * (ratio - 1)) / ratio
+
+
+def test_slanted_triangular_is_the_papers_equation():
+    for t in range(101):
+        assert factor("slanted-triangular", t, 100, 0.1, 32) == pytest.approx(slanted_triangular(t, 100, 0.1, 32))
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    {
+        "linear": lambda x: 1 - x,
+        "cosine": lambda x: 0.5 * (1 + math.cos(math.pi * x)),
+        "constant": lambda x: 1,
+        "reverse-annealing": lambda x: 1 / 32 + 31 / 32 * 0.5 * (1 - math.cos(math.pi * x)),
+        "stable-decay": lambda x: 1 if x <= 0.8 else (1 - x) * 5,
+    }.items(),
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_schedules_equal_their_closed_forms(name, at):
+    top = at(0)
+    for step in range(20):
+        assert factor(name, step, 200, 0.1) == pytest.approx(top * step / 20)
+    for step in range(20, 201):
+        assert factor(name, step, 200, 0.1) == pytest.approx(at((step - 20) / 180), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@given(step=st.integers(0, 1000), steps=st.integers(1, 1000), warmup=st.floats(0, 0.99), ratio=st.floats(1, 100))
+def test_a_factor_is_never_below_zero_or_above_the_peak(name, step, steps, warmup, ratio):
+    assert 0 <= factor(name, min(step, steps), steps, warmup, ratio) <= 1 + 1e-12
+
+
+def test_a_schedule_keeps_the_ratio_between_layers():
+    layers = LayerMap.of(tiny_model("bert"))
+    optimizer = torch.optim.AdamW(layers.param_groups(rate=1.0, decay=0.5))
+    follows = schedule(optimizer, "linear", 10, warmup=0.0)
+    for step in range(10):
+        rates = [group["lr"] for group in optimizer.param_groups]
+        assert rates == pytest.approx([group["initial_lr"] * (1 - step / 10) for group in optimizer.param_groups])
+        optimizer.step()
+        follows.step()
+    with pytest.raises(RecipeError, match=r"learn\.schedule: found 'liner'; did you mean 'linear'"):
+        schedule(optimizer, "liner", 10)
+
+
+def test_the_factor_without_bias_correction_gives_the_steps_of_berts_first_optimizer():
+    start, gradients = torch.tensor([1.0, -2.0]), [torch.tensor([0.3, -0.1]), torch.tensor([0.2, 0.4])]
+    ours = start.clone().requires_grad_()
+    optimizer = torch.optim.AdamW([ours], lr=1.0, weight_decay=0.0, eps=1e-12)
+    m, v, theirs = torch.zeros(2), torch.zeros(2), start.clone()
+    for step, gradient in enumerate(gradients):
+        optimizer.param_groups[0]["lr"] = 0.01 * uncorrected(step)
+        ours.grad = gradient
+        optimizer.step()
+        m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+        theirs = theirs - 0.01 * m / v.sqrt()
+        torch.testing.assert_close(ours.detach(), theirs)
+
+
+def test_what_two_passes_differ_by_is_the_papers_divergence():
+    logits = torch.randn(6, 4)
+    p, q = logits[:3].softmax(-1), logits[3:].softmax(-1)
+    kl = ((p * (p / q).log()).sum(-1) + (q * (q / p).log()).sum(-1)).mean() / 2
+    torch.testing.assert_close(divergence(logits, "single_label_classification"), kl)
+    a, b = logits[:3].sigmoid(), logits[3:].sigmoid()
+    one = a * (a / b).log() + (1 - a) * ((1 - a) / (1 - b)).log()
+    two = b * (b / a).log() + (1 - b) * ((1 - b) / (1 - a)).log()
+    torch.testing.assert_close(divergence(logits, "multi_label_classification"), (one + two).mean() / 2)
+    torch.testing.assert_close(divergence(logits, "regression"), (logits[:3] - logits[3:]).square().mean())
+    assert divergence(torch.cat([logits, logits]), None) == 0
+    assert doubled({"a": torch.tensor([1, 2])})["a"].tolist() == [1, 2, 1, 2]
+
+
+def test_smoothing_spreads_the_target_and_a_score_refuses_it(encoder, files, tmp_path):
+    scores, labels = torch.randn(5, 3), torch.tensor([0, 1, 2, 0, 1])
+    task = Classify.learn(ClassifyOptions(), ["a", "b", "c"], pair=False)
+    target = 0.9 * F.one_hot(labels, 3) + 0.1 / 3
+    expected = -(target * scores.log_softmax(-1)).sum(-1).mean()
+    torch.testing.assert_close(task.loss(0.1)({"logits": scores}, labels), expected)
+    assert task.loss() is None
+    with pytest.raises(RecipeError, match=r"learn\.smoothing: found 0\.1, but score has no labels"):
+        warmstart.fit(
+            model=encoder, task="score", train=files["scores"], out=tmp_path / "run", learn={"smoothing": 0.1}
+        )
+
+
+@pytest.fixture
+def rows(tmp_path):
+    texts = {"text": ["the good film", "bad", "a boring story", "loved it"] * 4, "label": ["a", "b", "c", "a"] * 4}
+    features = TASK.encode(texts, tiny_tokenizer(), Window(32))
+    columns = {name: [feature[name] for feature in features] for name in ("input_ids", "token_type_ids", "labels")}
+    return write([{**columns, "row": list(range(len(features)))}], tmp_path / "rows.arrow")
+
+
+TASK = Classify.learn(ClassifyOptions(), ["a", "b", "c"], pair=False)
+
+
+def trained(rows, folder, measure=None, **settings):
+    model = tiny_model("bert", "sequence", num_labels=3)
+    model.config.problem_type = "single_label_classification"
+    settings = Settings(**{"batch": 4, "precision": "fp32", "rate": 1e-3, "epochs": 3, **settings})
+    return model, train(
+        model, TASK, tiny_tokenizer(), rows, settings, Path(folder), measure=measure and (lambda: measure(model))
+    )
+
+
+def test_averaging_leaves_the_mean_of_the_last_epochs(rows, tmp_path):
+    kept = []
+
+    def keep(model):
+        kept.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
+        return float(len(kept))  # ever better, so never stopped
+
+    trained(rows, tmp_path, keep, stop_early=9)
+    averaged, _ = trained(rows, tmp_path, average=2)
+    assert len(kept) == 3
+    for name, tensor in averaged.state_dict().items():
+        torch.testing.assert_close(tensor, (kept[1][name] + kept[2][name]) / 2)
+
+
+def test_early_stopping_keeps_the_best_epoch_and_says_what_it_saw(rows, tmp_path):
+    values, kept = iter([0.5, 0.7, 0.6, math.nan, 0.9]), []
+
+    def measure(model):
+        kept.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
+        return next(values)
+
+    model, done = trained(rows, tmp_path, measure, stop_early=2, epochs=9)
+    assert done.steps == 16
+    assert [one["value"] for one in done.measured] == [0.5, 0.7, 0.6, -math.inf]
+    assert all(torch.equal(tensor, kept[1][name]) for name, tensor in model.state_dict().items())
+
+
+def test_early_stopping_without_dev_rows_and_two_ways_to_keep_weights_are_refused(rows, tmp_path):
+    with pytest.raises(RecipeError, match=r"learn\.stop_early: there are no dev rows.*data\.split\.dev: 0\.1"):
+        trained(rows, tmp_path, stop_early=1)
+    with pytest.raises(RecipeError, match=r"learn\.average and learn\.stop_early"):
+        trained(rows, tmp_path, lambda model: 1.0, stop_early=1, average=2)
+
+
+def test_early_stopping_in_a_run_measures_the_dev_rows(encoder, files, tmp_path):
+    learn = {**FAST["learn"], "epochs": 20, "stop_early": 2}
+    run = warmstart.fit(
+        model=encoder,
+        train=files["train"],
+        test=files["test"],
+        out=tmp_path / "run",
+        learn=learn,
+        **{"data.split.dev": 0.25},
+    )
+    measured = run.training["measured"]
+    assert len(measured) < 20
+    assert run.metrics["dev"]["accuracy"] == pytest.approx(max(one["value"] for one in measured))
+
+
+def test_small_data_is_trained_for_as_many_steps_as_asked_for(rows, tmp_path):
+    assert trained(rows, tmp_path, least_steps=30)[1].steps == 32
+    assert trained(rows, tmp_path, least_steps=5)[1].steps == 12
+
+
+def test_r_drop_changes_what_is_learned_and_frozen_layers_keep_every_bit(rows, tmp_path):
+    plain, _ = trained(rows, tmp_path)
+    other, _ = trained(rows, tmp_path, rdrop=1.0)
+    assert not torch.equal(plain.classifier.weight, other.classifier.weight)
+    frozen, _ = trained(rows, tmp_path, freeze=2)
+    start = tiny_model("bert", "sequence", num_labels=3)
+    for name, tensor in LayerMap.of(frozen).blocks[0].parameters.items():
+        assert torch.equal(tensor, start.state_dict()[name])
+    assert not torch.equal(
+        frozen.bert.encoder.layer[1].output.dense.weight, start.bert.encoder.layer[1].output.dense.weight
+    )

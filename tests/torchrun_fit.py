@@ -1,0 +1,61 @@
+"""Trainings one after the other, as one of several processes, for test_torchrun.py.
+
+The argument is a JSON list of what `warmstart.fit` takes, and two things more: `stop` sends the main process, and not
+the others, a SIGTERM after so many steps; `noted` is a file for the rows each process learned from at each step.
+"""
+
+import json
+import os
+import signal
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import warmstart
+from warmstart import processes, training
+from warmstart.errors import Stopped
+
+
+class Alarm:
+    """Progress that has a signal sent after a step of the training."""
+
+    def __init__(self, stop):
+        self.stop, self.done = stop, 0
+
+    @contextmanager
+    def bar(self, name, total):
+        self.name, self.done = name, 0
+        yield self
+
+    def advance(self, amount=1, note=""):
+        self.done += amount
+        if self.name == "training" and amount == 1 and self.done == self.stop:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def say(self, text):
+        pass
+
+
+def fit(stop, noted, **settings):
+    """Train; what happened is noted in a file a process."""
+    step_of = training._Trainer.training_step
+    seen = {"steps": [], "said": ""}
+
+    def note(self, model, inputs, num_items_in_batch=None):
+        seen["steps"].append(inputs["row"].tolist())
+        return step_of(self, model, inputs, num_items_in_batch)
+
+    training._Trainer.training_step = note
+    try:
+        run = warmstart.fit(**settings, progress=Alarm(stop))
+        assert run.finished
+        assert "test" in run.metrics  # every process finds a finished run
+    except Stopped as stopped:
+        seen["said"] = str(stopped)
+    training._Trainer.training_step = step_of
+    Path(f"{noted}.{processes.index()}").write_text(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    for settings in json.loads(sys.argv[1]):
+        fit(**settings)
