@@ -109,16 +109,33 @@ def test_slices_are_learned_measured_and_opened_again(encoder, file, tmp_path, p
     assert again.training["new_parameters"] == []
 
 
-def test_a_run_on_slices_goes_on_to_the_bit(encoder, file, tmp_path):
-    def fit(out, **more):
+@pytest.mark.parametrize("more", [{}, {"order": "by-length", "rdrop": 1.0}], ids=["plain", "grouped, R-Drop"])
+def test_a_run_on_slices_goes_on_to_the_bit(encoder, file, tmp_path, more):
+    def fit(out, **rest):
         window = {"keep": "slices", "tokens": 12, "overlap": 2, "pool": "attention"}
-        learn = {**FAST["learn"], "max_steps": 8}
-        return warmstart.fit(model=encoder, train=file, out=out, window=window, learn=learn, **SAVES, **more)
+        learn = {**FAST["learn"], **more, "max_steps": 8}
+        return warmstart.fit(model=encoder, train=file, out=out, window=window, learn=learn, **SAVES, **rest)
 
     undisturbed = fit(tmp_path / "one")
     with pytest.raises(Crash):
         fit(tmp_path / "two", progress=Trouble(5, crash))
     same(fit(tmp_path / "two"), undisturbed)
+
+
+def test_pairs_are_scored_in_slices_within_a_budget_of_tokens(encoder, tmp_path):
+    path = tmp_path / "pairs.csv"
+    rows = [f"the film {number},{text(number, 8 + number)},{number % 2}.5\n" for number in range(20)]
+    path.write_text("text,other,label\n" + "".join(rows))
+    window = {"keep": "slices", "tokens": 16, "overlap": 3, "most": 2}
+    learn = {"epochs": 1, "batch_tokens": 200, "order": "by-length"}
+    run = warmstart.fit(
+        model=encoder, task="score", train=str(path), pair="other", out=tmp_path / "run", window=window, learn=learn
+    )
+    assert run.training["window"]["train"]["rows_cut"] > 0
+    [one] = run.predict([("the film", text(3, 40))])
+    assert isinstance(one["score"], float)
+    # Two slices of 10 and 7 new tokens: 16 less 4 special ones and the first text.
+    assert (run.predictor.cut.tokens, run.predictor.cut.tokens_cut) == (43, 43 - 2 - (11 + 8))
 
 
 def call(*words):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 KINDS = ("head", "tail", "head+tail", "slices")
@@ -120,11 +121,10 @@ class Frame:
     def put_around(self, first: Sequence[int], second: Sequence[int] = ()) -> dict[str, list[int]]:
         """The ids the encoder gets, and their segments where it has any."""
         parts = (self.before, first, self.between, second, self.after)
-        out = {"input_ids": [token for part in parts for token in part]}
+        out = {"input_ids": list(chain(*parts))}
         if self.types is not None:
-            out["token_type_ids"] = [
-                kind for kind, part in zip(self.types, parts, strict=True) for _ in range(len(part))
-            ]
+            segments = ([kind] * len(part) for kind, part in zip(self.types, parts, strict=True))
+            out["token_type_ids"] = list(chain(*segments))
         return out
 
 
@@ -229,7 +229,7 @@ def slices(length: int, room: int, overlap: int = 0, most: int | None = None) ->
 
 def take(items: Sequence[Any], ranges: Iterable[Range]) -> list[Any]:
     """What lies in the ranges, in their order: of a text's ids, of its offsets, of anything that has one a token."""
-    return [item for start, stop in ranges for item in items[start:stop]]
+    return list(chain.from_iterable(items[start:stop] for start, stop in ranges))
 
 
 def covered(ranges: Iterable[Range]) -> int:
