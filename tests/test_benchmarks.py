@@ -36,7 +36,7 @@ def test_training_speed_ends_with_its_ratios():
         env={**os.environ, "WARMSTART_BENCH_TINY": "1"},
     )
     figures = json.loads(done.stdout.splitlines()[-1])
-    assert figures["imdb"]["rows"] == 40
+    assert figures["imdb"]["rows"] == 32
     assert all(figures[name] > 0 for name in ("ratio_plain", "ratio_bare", "ratio_default", "ratio_frozen_half"))
 
 
