@@ -189,8 +189,8 @@ class Learn(Options):
     """How many times smaller than the peak the lowest rate is, in `slanted-triangular` and `reverse-annealing`."""
     epochs: Annotated[float, Field(gt=0)] | None = None
     """How often each row is seen. None: 3 times, or as often as `least_steps` needs."""
-    least_steps: Annotated[int, Field(ge=1)] = 300
-    """Where `epochs` is left open, the fewest optimizer steps: small data is seen as often as that needs."""
+    least_steps: Annotated[int, Field(ge=1)] | None = 300
+    """Where `epochs` is left open, the fewest optimizer steps: small data is seen as often as that needs. None: any."""
     max_steps: Annotated[int, Field(ge=1)] | None = None
     """Stop after so many optimizer steps, whatever `epochs` says."""
     batch: Annotated[int, Field(ge=1)] = 32

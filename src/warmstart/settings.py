@@ -55,7 +55,7 @@ class Settings:
     warmup: float = 0.1
     ratio: float = 32.0
     epochs: float | None = None
-    least_steps: int = 300
+    least_steps: int | None = 300
     max_steps: int | None = None
     batch: int = 32
     batch_tokens: int | None = None

@@ -167,7 +167,7 @@ def _epochs(settings: Settings, batches: int) -> float:
     if settings.epochs is not None:
         return settings.epochs
     steps = math.ceil(batches / settings.trainer.get("gradient_accumulation_steps", 1))
-    return float(max(FEWEST_EPOCHS, math.ceil(settings.least_steps / steps)))
+    return float(max(FEWEST_EPOCHS, math.ceil((settings.least_steps or 0) / steps)))
 
 
 def _batches(rows: Any, settings: Settings, args: transformers.TrainingArguments) -> RandomBatches:
