@@ -139,6 +139,40 @@ keys("a tokenizer class of several", TOKENIZER, "tokenizer_class", {"tokenizer_c
 keys("options of mecab", TOKENIZER, "mecab_kwargs", {"mecab_kwargs": {"mecab_option": "-r /etc/passwd"}})
 
 
+def _pooled(name: str, where: str, edit: Callable[[dict[str, Any]], Any], file: str = CONFIG) -> None:
+    """A case that edits the config of a pooled model, whose encoder's config stands under `encoder`."""
+
+    @case(name, file, where)
+    def _(folder: Path) -> None:
+        inner = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        config = {"model_type": "warmstart-pooled", "encoder": inner, "layers": "last", "tokens": "mean"}
+        edit(config)
+        (folder / CONFIG).write_text(json.dumps(config), encoding="utf-8")
+
+
+_INNER_CODE = {"auto_map": {"AutoConfig": "evil.Config"}}
+_pooled("auto_map inside a pooled model", "encoder.auto_map", lambda old: old["encoder"].update(_INNER_CODE))
+_pooled("auto_map of a pooled model", "auto_map", lambda old: old.update(_INNER_CODE))
+_pooled(
+    "kernels inside a pooled model", "attn_implementation", lambda old: old["encoder"].update(attn_implementation="a/b")
+)
+_pooled("an unknown key of a pooled model", "'code'", lambda old: old.update(code="evil"))
+_pooled("a private setting inside a pooled model", "_auto_class", lambda old: old["encoder"].update(_auto_class="x"))
+_pooled("a path inside a pooled model", "notes", lambda old: old["encoder"].update(notes="../secret"))
+_pooled("a vast vocabulary inside a pooled model", "vocab_size", lambda old: old["encoder"].update(vocab_size=10**12))
+_pooled("vast slices of a pooled model", "slices_at_once", lambda old: old.update(slices_at_once=10**12))
+_pooled("vast layers of a pooled model", "layers", lambda old: old.update(layers="concat-99999999"))
+_pooled("layers beyond the encoder", "blocks", lambda old: old.update(layers="concat-9999"), "layers")
+_pooled("layers that are code", "layers", lambda old: old.update(layers=["os.system"]))
+_pooled("tokens of no known name", "tokens", lambda old: old.update(tokens="os.system"))
+_pooled("a dropout that is no share", "dropout", lambda old: old.update(dropout=10**30))
+_pooled("labels of a pooled model that are no names", "id2label", lambda old: old.update(id2label={"0": {"a": 1}}))
+_pooled("an encoder that is a path", "encoder", lambda old: old.update(encoder="../secret"))
+_pooled("a pooled model without an encoder", "encoder", lambda old: old.pop("encoder"))
+_pooled("a pooled model in itself", "model_type", lambda old: old.update(encoder=dict(old)))
+_pooled("an unknown encoder in a pooled model", "model_type", lambda old: old["encoder"].update(model_type="evil"))
+
+
 @case("a script, unasked for")
 def _(folder: Path) -> None:
     for name in ("modeling_bert.py", "configuration.py", "__init__.py", "sitecustomize.py"):

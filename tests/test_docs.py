@@ -85,7 +85,7 @@ def stand_ins(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stand-ins")
     shutil.copytree(ROOT / "examples", folder / "examples")
     for name, architecture in ENCODERS.items():
-        save_tiny(folder / name, architecture, num_hidden_layers=1)
+        save_tiny(folder / name, architecture, num_hidden_layers=4)
     for name, files in DATA_SETS.items():
         (folder / name).mkdir(parents=True)
         for file, text in files.items():

@@ -221,8 +221,10 @@ def _in_our_words(name: str, *files: str) -> Iterator[None]:
     """
     try:
         yield
-    except (ModelError, RecipeError):
+    except ModelError:
         raise
+    except RecipeError as error:
+        raise RecipeError(f"{name}: {error}") from None
     # A tokenizer that breaks inside raises PanicException, which is no Exception and has no name to import.
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":

@@ -1,0 +1,347 @@
+"""What pooling promises, on every architecture: the numbers NumPy gives, whatever the padding, saved and reopened."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from tiny import ARCHITECTURES, NoStockHead, tiny_config, tiny_model, tiny_tokenizer
+from warmstart.encoders import pooled
+from warmstart.encoders.architectures import row_of
+from warmstart.encoders.heads import PoolingChoice, head_config, is_pooled
+from warmstart.encoders.layers import LayerMap
+from warmstart.encoders.pooled import PooledConfig, PooledForSequenceClassification
+from warmstart.encoders.pooling import SLICES, TOKENS, Pooling, SlicePooling
+from warmstart.encoders.precision import resolve
+from warmstart.errors import ModelError, RecipeError
+
+LAYERS = ["last", 0, 2, -2, "concat-2", "mean-2", "max-3", "concat-all", "mean-all", "max-all", "mix"]
+TEXTS = ["the film was good and the book was bad", "good", "a great story, and a boring one"]
+
+every_architecture = pytest.mark.parametrize("name", ARCHITECTURES)
+
+
+def build(name, encoder=None, **settings):
+    """A tiny encoder under our own head, whose learned means have moved from where they begin."""
+    torch.manual_seed(0)
+    encoder = encoder or tiny_model(name, None)
+    settings = {"num_labels": 3, "problem_type": "single_label_classification", **settings}
+    model = PooledForSequenceClassification(PooledConfig(encoder=encoder.config, **settings), encoder).eval()
+    stir(model)
+    return model
+
+
+def stir(module):
+    with torch.no_grad():
+        for key, parameter in module.named_parameters():
+            if "mix." in key or "attention.query" in key:
+                parameter.add_(torch.randn_like(parameter))
+
+
+def batch(name, texts=TEXTS):
+    return tiny_tokenizer(name)(list(texts), padding=True, return_tensors="pt")
+
+
+def softmax(scores):
+    powers = np.exp(scores - scores.max())
+    return powers / powers.sum()
+
+
+def join(states, layers, pooling):
+    """The chosen layers of one text as one array of tokens, in plain NumPy."""
+    blocks = states[1:]
+    if layers == "mix":
+        shares = softmax(pooling.mix.weights.detach().numpy())
+        return pooling.mix.scale.item() * sum(share * state for share, state in zip(shares, states, strict=True))
+    if layers == "last" or isinstance(layers, int):
+        return states[-1 if layers == "last" else layers]
+    how, many = layers.split("-")
+    chosen = blocks if many == "all" else blocks[-int(many) :]
+    if how == "concat":
+        return np.concatenate(chosen, axis=-1)
+    return np.mean(chosen, axis=0) if how == "mean" else np.max(chosen, axis=0)
+
+
+def reduce(tokens, how, query=None):
+    """Real tokens of one text as one vector, in plain NumPy."""
+    if how == "last+max+mean":
+        return np.concatenate([tokens[-1], tokens.max(axis=0), tokens.mean(axis=0)])
+    if how == "attention":
+        return softmax(tokens @ query / np.sqrt(len(query))) @ tokens
+    return {"cls": tokens[0], "last": tokens[-1], "mean": tokens.mean(axis=0), "max": tokens.max(axis=0)}[how]
+
+
+def query_of(module):
+    return module.attention.query.detach().numpy() if module.attention else None
+
+
+@every_architecture
+def test_vectors_are_what_numpy_computes(name):
+    model = build(name)
+    inputs = batch(name)
+    with torch.no_grad():
+        states = model.encoder(**inputs, output_hidden_states=True).hidden_states
+    last_width = states[-1].shape[-1]
+    for layers in LAYERS:
+        for tokens in TOKENS:
+            options = {"layers": layers, "tokens": tokens, "width": 32, "depth": 3, "last_width": last_width}
+            if last_width != 32 and str(layers).startswith(("mean", "max", "mix")):
+                with pytest.raises(RecipeError, match="expected one layer, last or concat-N"):
+                    Pooling(**options)
+                continue
+            pooling = Pooling(**options)
+            stir(pooling)
+            with torch.no_grad():
+                vectors = pooling(states, inputs["attention_mask"])
+            assert vectors.shape == (len(TEXTS), pooling.width)
+            for row, mask in enumerate(inputs["attention_mask"].bool()):
+                real = [state[row][mask].numpy() for state in states]
+                expected = reduce(join(real, layers, pooling), tokens, query_of(pooling))
+                np.testing.assert_allclose(vectors[row].numpy(), expected, atol=1e-5, err_msg=f"{layers}, {tokens}")
+
+
+@pytest.mark.parametrize("tokens", TOKENS)
+@pytest.mark.parametrize("layers", LAYERS)
+def test_padding_does_not_count_on_whichever_side_it_is(layers, tokens):
+    torch.manual_seed(0)
+    lengths, longest = [5, 1, 8], 8
+    pooling = Pooling(layers, tokens, width=6, depth=3)
+    stir(pooling)
+    texts = [torch.randn(4, length, 6) for length in lengths]
+    found = []
+    for side in ("left", "right"):
+        states, mask = torch.full((4, 3, longest, 6), 1e4), torch.zeros(3, longest, dtype=torch.long)
+        for row, text in enumerate(texts):
+            place = slice(longest - lengths[row], longest) if side == "left" else slice(0, lengths[row])
+            states[:, row, place], mask[row, place] = text, 1
+        found.append(pooling(tuple(states), mask))
+    alone = torch.cat([pooling(tuple(text[:, None])) for text in texts])
+    for vectors in found:
+        torch.testing.assert_close(vectors, alone, atol=1e-5, rtol=1e-5)
+
+
+@every_architecture
+@pytest.mark.parametrize("tokens", ["cls", "last+max+mean", "attention"])
+def test_a_text_does_not_notice_its_neighbours(name, tokens):
+    model = build(name, layers="concat-2", tokens=tokens)
+    with torch.no_grad():
+        together = model(**batch(name)).logits
+        alone = torch.cat([model(**batch(name, [text])).logits for text in TEXTS])
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-5)
+
+
+@every_architecture
+def test_saved_and_opened_by_the_auto_class_it_gives_the_same_logits(name, tmp_path):
+    layers = "concat-all" if name == "opt" else "mix"
+    model = build(name, layers=layers, tokens="attention", slices_pool="attention")
+    model.save_pretrained(tmp_path)
+    opened = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    assert isinstance(opened, PooledForSequenceClassification)
+    slices = torch.tensor([2, 1])
+    with torch.no_grad():
+        assert torch.equal(opened(**batch(name)).logits, model(**batch(name)).logits)
+        assert torch.equal(opened(**batch(name), slices=slices).logits, model(**batch(name), slices=slices).logits)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
+    assert str(tmp_path) not in (tmp_path / "config.json").read_text()
+
+
+@every_architecture
+def test_the_layer_map_shows_the_encoders_layers_and_gradients_reach_all_of_them(name):
+    bare = LayerMap.of(tiny_model(name, None))
+    model = build(name, layers="concat-all" if name == "opt" else "mix", tokens="attention")
+    layers = LayerMap.of(model)
+    for below, above in zip(bare.groups[:-1], layers.groups[:-1], strict=True):
+        assert [f"encoder.{key}" for key in below.parameters] == list(above.parameters)
+    assert {"classifier.weight", "pooling.attention.query"} <= set(layers.head.parameters)
+    assert not any("pooler" in key for key in layers.head.parameters)
+    model(**batch(name), labels=torch.tensor([0, 1, 2])).loss.backward()
+    for group in layers.groups:
+        moved = [
+            key for key, value in group.parameters.items() if value.grad is not None and value.grad.abs().sum() > 0
+        ]
+        assert moved, group
+    assert {"classifier.weight", "pooling.attention.query"} <= {
+        key for key, value in layers.head.parameters.items() if value.grad.abs().sum() > 0
+    }
+
+
+@every_architecture
+def test_the_row_tells_what_the_stock_head_reads(name):
+    try:
+        tiny_model(name, "sequence")
+    except NoStockHead:
+        made = head_config(tiny_config(name), PoolingChoice(), kept=False)
+        assert is_pooled(made)
+        assert made.tokens == "mean"
+        assert row_of(made).reads == {}
+        return
+    inputs = batch(name)
+    for tokens in row_of(tiny_config(name)).reads:
+        config = head_config(tiny_config(name), PoolingChoice("last", tokens), kept=False)
+        model = transformers.AutoModelForSequenceClassification.from_config(config).eval()
+        assert not is_pooled(model.config)
+        seen = {}
+        model.base_model.register_forward_hook(lambda *call, seen=seen: seen.update(states=call[2][0]))
+        logits = model(**inputs).logits
+        [gradient] = torch.autograd.grad(logits.sum(), seen["states"])
+        for row, mask in enumerate(inputs["attention_mask"].bool()):
+            real = mask.nonzero().flatten().tolist()
+            read = gradient[row].abs().sum(-1).nonzero().flatten().tolist()
+            assert read == {"cls": real[:1], "last": real[-1:], "mean": real}[tokens]
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "expected"),
+    [
+        ("bert", PoolingChoice(), None),
+        ("bert", PoolingChoice("last", "cls"), None),
+        ("bert", PoolingChoice(-1, "cls"), None),
+        ("bert", PoolingChoice("concat-1", "cls"), None),
+        ("bert", PoolingChoice(2), ("2", "cls")),
+        ("bert", PoolingChoice("last", "mean"), ("last", "mean")),
+        ("bert", PoolingChoice(slices="max"), ("last", "cls")),
+        ("gpt2", PoolingChoice("last", "last"), None),
+        ("gpt2", PoolingChoice("mean-2"), ("mean-2", "last")),
+        ("gpt2", PoolingChoice("last", "cls"), ("last", "cls")),
+        ("modernbert", PoolingChoice("last", "mean"), None),
+        ("modernbert", PoolingChoice("last", "max"), ("last", "max")),
+        ("eurobert", PoolingChoice("mix"), ("mix", "mean")),
+        ("t5", PoolingChoice("last", "cls"), ("last", "cls")),
+    ],
+)
+def test_a_stock_head_is_used_wherever_it_fits(name, choice, expected):
+    made = head_config(tiny_config(name), choice, kept=False)
+    assert (is_pooled(made) and (made.layers, made.tokens)) == (expected or False)
+
+
+@pytest.mark.parametrize("how", SLICES)
+def test_slices_become_one_vector_a_document(how):
+    torch.manual_seed(0)
+    pooling = SlicePooling(how, 6)
+    stir(pooling)
+    vectors, counts = torch.randn(7, 6), [2, 1, 4]
+    found = pooling(vectors, torch.tensor(counts)).detach().numpy()
+    for row, part in enumerate(torch.split(vectors, counts)):
+        np.testing.assert_allclose(found[row], reduce(part.numpy(), how, query_of(pooling)), atol=1e-6)
+    with pytest.raises(ValueError, match="add up to 7 rows"):
+        pooling(vectors, torch.tensor([2, 1]))
+
+
+@pytest.mark.parametrize("how", SLICES)
+def test_one_slice_a_document_is_a_document_without_slices(how):
+    model = build("bert", slices_pool=how)
+    with torch.no_grad():
+        with_slices = model(**batch("bert"), slices=torch.ones(3, dtype=torch.long)).logits
+        torch.testing.assert_close(with_slices, model(**batch("bert")).logits)
+
+
+def gradients(model, rows=TEXTS * 3, counts=(4, 1, 4)):
+    """The loss of documents of several slices, and the gradient of every parameter."""
+    model.zero_grad()
+    labels = torch.arange(len(counts)) % 3
+    loss = model(**batch("bert", rows), slices=torch.tensor(counts), labels=labels).loss
+    loss.backward()
+    return loss.detach(), {key: value.grad.clone() for key, value in model.named_parameters() if value.grad is not None}
+
+
+@pytest.mark.parametrize("how", SLICES)
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_slices_in_chunks_give_the_same_loss_and_gradients(how, size):
+    still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    model = build("bert", tiny_model("bert", None, **still), slices_pool=how, dropout=0.0, layers="mix").train()
+    model.config.slices_at_once = 100
+    whole, expected = gradients(model)
+    model.config.slices_at_once = size
+    loss, found = gradients(model)
+    torch.testing.assert_close(loss, whole, atol=1e-6, rtol=0)
+    assert found.keys() == expected.keys()
+    for key in found:
+        torch.testing.assert_close(found[key], expected[key], atol=1e-6, rtol=0)
+
+
+def test_a_chunk_run_again_drops_the_same_numbers(monkeypatch):
+    model = build("bert").train()
+    model.config.slices_at_once = 2
+    torch.manual_seed(1)
+    loss, found = gradients(model)
+    monkeypatch.setattr(pooled, "checkpoint", lambda run, *inputs, **_: run(*inputs))
+    torch.manual_seed(1)
+    once, expected = gradients(model)
+    assert torch.equal(loss, once)
+    for key in found:
+        torch.testing.assert_close(found[key], expected[key], atol=1e-6, rtol=0)
+
+
+def test_what_is_held_for_the_gradients_grows_with_a_chunk_and_not_with_the_document():
+    model = build("bert").train()
+
+    def held(rows, size):
+        """The most numbers held for gradients at any one time between forward and backward."""
+        model.config.slices_at_once = size
+        total = 0
+
+        def count(tensor):
+            nonlocal total
+            total += tensor.numel()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
+            model(**batch("bert", TEXTS * rows), slices=torch.tensor([3 * rows]), labels=torch.tensor([0]))
+        return total
+
+    assert held(8, 4) < held(8, 100) / 20
+    assert held(16, 4) < held(8, 100) / 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels"),
+    [
+        ("single_label_classification", torch.tensor([0, 1, 2])),
+        ("multi_label_classification", torch.tensor([[1.0, 0, 0], [0, 1, 1], [0, 0, 0]])),
+        ("regression", torch.tensor([0.5, -1.0, 2.0])),
+    ],
+)
+def test_the_loss_is_that_of_the_stock_heads(kind, labels):
+    model = build("bert", problem_type=kind, num_labels=1 if kind == "regression" else 3)
+    stock = tiny_model("bert", num_labels=model.num_labels).eval()
+    stock.config.problem_type = kind
+    stock.classifier.register_forward_hook(lambda *_: model(**batch("bert")).logits)
+    assert torch.equal(model(**batch("bert"), labels=labels).loss, stock(**batch("bert"), labels=labels).loss)
+
+
+def test_only_the_last_hidden_state_is_asked_for_where_it_is_enough():
+    for layers, asked in {"last": False, -1: False, "concat-2": True}.items():
+        model, seen = build("bert", layers=str(layers)), {}
+        real = model.encoder.forward
+        model.encoder.forward = lambda *a, real=real, seen=seen, **k: (seen.update(k), real(*a, **k))[1]
+        model(**batch("bert"))
+        assert seen["output_hidden_states"] is asked
+
+
+def test_precision_knows_the_encoder_inside():
+    config = PooledConfig(encoder=tiny_config("deberta"))
+    assert resolve("auto", config) == "fp32"
+    with pytest.raises(ModelError, match="deberta runs in fp32 only"):
+        resolve("bf16", config)
+
+
+@pytest.mark.parametrize("tokens", TOKENS)
+@pytest.mark.parametrize("layers", ["mix", "concat-2", "mean-all", "max-2"])
+def test_half_precision_gives_nearly_the_same(layers, tokens):
+    model = build("bert", layers=layers, tokens=tokens)
+    with torch.no_grad():
+        exact = model(**batch("bert"), slices=torch.tensor([2, 1])).logits
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            half = model(**batch("bert"), slices=torch.tensor([2, 1])).logits
+    torch.testing.assert_close(half.float(), exact, atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("layers", "said"),
+    [("concat", "as concat-4"), ("concat-0", "as concat-4"), ("mean-9", "has 3 blocks: say mean-all"), (4, "0 to 3")],
+)
+def test_layers_that_are_not_there_are_refused(layers, said):
+    with pytest.raises(RecipeError, match=said):
+        Pooling(layers, "mean", width=6, depth=3)
+    with pytest.raises(RecipeError, match="did you mean 'mean'"):
+        Pooling("last", "meen", width=6, depth=3)

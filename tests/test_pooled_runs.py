@@ -1,0 +1,131 @@
+"""Runs whose head is pooled: trained, measured, reopened, stopped and gone on with like any other."""
+
+import json
+
+import pytest
+import transformers
+
+import warmstart
+from small import FAST
+from test_resume import SAVES, Crash, Trouble, crash, same
+from tiny import save_tiny
+from warmstart.cli import show
+from warmstart.encoders.load import load_plain
+from warmstart.errors import RecipeError
+from warmstart.recipe import make_recipe
+
+QUICK = {"learn": {"max_steps": 1, "batch": 4}}
+CHOICES = {
+    "mean": {"tokens": "mean"},
+    "concat": {"pool": "concat-4", "tokens": "last+max+mean"},
+}
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory):
+    """A tiny BERT of four blocks."""
+    return str(save_tiny(tmp_path_factory.mktemp("deep") / "encoder", num_hidden_layers=4))
+
+
+@pytest.fixture(scope="module")
+def runs(deep, files, tmp_path_factory):
+    made = {}
+
+    def of(name):
+        if name not in made:
+            out = tmp_path_factory.mktemp("pooled") / name
+            settings = {**FAST, "layers": CHOICES[name]}
+            made[name] = warmstart.fit(model=deep, train=files["train"], test=files["test"], out=out, **settings)
+        return made[name]
+
+    return of
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_fit_measure_and_answer(runs, name):
+    run = runs(name)
+    assert run.metrics["test"]["accuracy"] > 0.8
+    assert run.training["new_parameters"] == ["classifier.bias", "classifier.weight"]
+    answers = warmstart.load(run.folder).predict(["the film was good and very great", "a bad film"])
+    assert [answer["label"] for answer in answers] == ["pos", "neg"]
+    config = json.loads((run.model / "config.json").read_text())
+    said = {"pool": "last", **CHOICES[name]}
+    assert (config["layers"], config["tokens"]) == (said["pool"], said["tokens"])
+    assert "id2label" not in config["encoder"]
+    assert type(load_plain(str(run.model))).__name__ == "PooledForSequenceClassification"
+    assert type(transformers.AutoTokenizer.from_pretrained(run.model)) is type(run.predictor.tokenizer)
+
+
+def test_show_has_the_run_and_its_layers(runs, capsys):
+    show.command(str(runs("mean").folder), layers=True, json=True)
+    assert [row["layer"] for row in json.loads(capsys.readouterr().out)][1:-1] == [f"block {n}" for n in range(4)]
+    show.command(str(runs("mean").folder))
+    assert "test accuracy" in capsys.readouterr().out
+
+
+def test_going_on_from_a_pooled_run_keeps_its_head_and_refuses_to_read_otherwise(runs, files, tmp_path):
+    model = str(runs("concat").model)
+    kept = warmstart.fit(model=model, train=files["train"], out=tmp_path / "kept", **QUICK)
+    assert kept.training["new_parameters"] == []
+    assert load_plain(str(kept.model)).config.layers == "concat-4"
+    same_again = {"layers": {"pool": "concat-4"}, **QUICK}
+    assert warmstart.fit(model=model, train=files["train"], out=tmp_path / "same", **same_again).finished
+    with pytest.raises(RecipeError, match=r"reads pool: concat-4, tokens: last\+max\+mean.*head: new"):
+        warmstart.fit(model=model, train=files["train"], out=tmp_path / "no", layers={"tokens": "mean"}, **QUICK)
+    stock = warmstart.fit(model=model, train=files["train"], out=tmp_path / "stock", head="new", **QUICK)
+    with pytest.raises(RecipeError, match=r"reads pool: last, tokens: cls, and no slices.*head: new"):
+        warmstart.fit(model=str(stock.model), train=files["train"], out=tmp_path / "no", layers={"pool": 1}, **QUICK)
+
+
+@pytest.mark.parametrize("layers", [{}, {"pool": "mix", "tokens": "max"}])
+def test_a_new_head_on_a_pooled_run_keeps_every_weight_of_its_encoder(runs, files, tmp_path, layers):
+    before = load_plain(str(runs("mean").model)).encoder.state_dict()
+    still = {"learn": {"max_steps": 1, "batch": 4, "rate": 1e-20, "weight_decay": 0}}
+    run = warmstart.fit(
+        model=str(runs("mean").model), train=files["train"], out=tmp_path / "run", head="new", layers=layers, **still
+    )
+    model = load_plain(str(run.model))
+    assert type(model).__name__.startswith("Pooled" if layers else "Bert")
+    after = model.base_model.state_dict()
+    assert all(before[key].allclose(after[key], atol=1e-12) for key in before)
+    assert "classifier.weight" in run.training["new_parameters"]
+
+
+def test_a_pooled_run_that_was_stopped_ends_bit_equal(deep, files, tmp_path):
+    def fit(out, **more):
+        settings = {
+            **FAST,
+            **SAVES,
+            "learn": {**FAST["learn"], "epochs": 3},
+            "layers": {"pool": "mix", "tokens": "attention"},
+        }
+        return warmstart.fit(
+            model=deep, train=files["train"], test=files["test"], out=tmp_path / out, **settings, **more
+        )
+
+    undisturbed = fit("undisturbed")
+    with pytest.raises(Crash):
+        fit("run", progress=Trouble(8, crash))
+    again = Trouble()
+    same(fit("run", progress=again), undisturbed)
+    assert again.said == ["going on from step-000000006"]
+
+
+@pytest.mark.parametrize(
+    ("layers", "said"),
+    [
+        ({"pool": "concat"}, "found 'concat'; expected last, mix"),
+        ({"pool": "mean-9"}, "this encoder has 4 blocks: say mean-all"),
+        ({"tokens": "first"}, r"layers\.tokens: found 'first'"),
+        ({"poool": 1}, "did you mean 'pool'"),
+    ],
+)
+def test_a_wrong_choice_is_refused_and_leaves_no_folder(deep, files, tmp_path, layers, said):
+    with pytest.raises(RecipeError, match=said):
+        warmstart.fit(model=deep, train=files["train"], out=tmp_path / "run", layers=layers, **QUICK)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_layers_are_a_number_or_a_word_in_the_recipe():
+    for value in (-1, 0, "concat-4"):
+        assert make_recipe({"model": "m", "data.train": "t.csv", "layers.pool": value}).layers.pool == value
