@@ -1,22 +1,13 @@
-"""A plain `transformers.Trainer`, with a head that reads all tokens of all layers.
+"""A head that reads all tokens of all layers, in a plain Trainer: `python examples/pooling.py ENCODER CSV`."""
 
-python examples/pooling.py ENCODER CSV
-"""
-
-import csv
-import sys
-from pathlib import Path
-
-from transformers import AutoModel, AutoTokenizer, Trainer, TrainingArguments
+from start import start
+from transformers import Trainer
 
 from warmstart.encoders.pooled import PooledConfig, PooledForSequenceClassification
 
-folder, path = sys.argv[1:]
-rows = list(csv.DictReader(Path(path).read_text(encoding="utf-8").splitlines()))
-topics = sorted({row["topic"] for row in rows})
-encoder, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-config = PooledConfig(encoder=encoder.config, layers="mix", tokens="last+max+mean", num_labels=len(topics))
+s = start()
+encoder = s.model.base_model
+config = PooledConfig(encoder=encoder.config, layers="mix", tokens="last+max+mean", num_labels=s.model.num_labels)
 model = PooledForSequenceClassification(config, encoder)
-features = [{**tokenizer(row["message"]), "label": topics.index(row["topic"])} for row in rows]
-arguments = TrainingArguments("trainer", max_steps=3, report_to="none", save_strategy="no")
-Trainer(model, arguments, train_dataset=features, processing_class=tokenizer).train()
+Trainer(model, s.arguments, train_dataset=s.rows, processing_class=s.tokenizer).train()
+print(model.pooling.width, "numbers a text")
