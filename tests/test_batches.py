@@ -108,5 +108,5 @@ def test_lengths_of_rows_and_of_rows_in_slices(tmp_path):
     assert lengths_of(rows).tolist() == [3, 0, 5, 2]
     assert lengths_of(rows.select([2, 0])).tolist() == [5, 3]
     sliced = write([{"input_ids": [[[1, 2], [3]], [[4]], [[5, 6, 7], [8], [9]]]}], tmp_path / "sliced.arrow")
-    assert lengths_of(sliced).tolist() == [3, 1, 5]
-    assert lengths_of([{"input_ids": [1, 2]}, {"input_ids": [[1], [2, 3]]}]).tolist() == [2, 3]
+    assert lengths_of(sliced).tolist() == [4, 1, 9]
+    assert lengths_of([{"input_ids": [1, 2]}, {"input_ids": [[1], [2, 3]]}]).tolist() == [2, 4]

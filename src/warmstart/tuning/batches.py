@@ -175,7 +175,7 @@ class Loader(DataLoader[Any]):
 
 
 def lengths_of(rows: Any, column: str = "input_ids") -> npt.NDArray[np.int64]:
-    """Tokens of each row; of a row in slices, those of all its slices.
+    """Tokens each row takes up; a row in slices, its number of slices times the longest, to which all are padded.
 
     Args:
         rows: A `datasets.Dataset`, of which only this column is looked at, in place; or any sequence of mappings.
@@ -188,12 +188,13 @@ def lengths_of(rows: Any, column: str = "input_ids") -> npt.NDArray[np.int64]:
             lengths = pc.list_value_length(chunk)
             flat = pc.list_flatten(chunk)
             if hasattr(flat.type, "value_type"):
-                inner, row = pc.list_value_length(flat).to_numpy(), pc.list_parent_indices(chunk).to_numpy()
-                found.append(np.bincount(row, weights=inner, minlength=len(chunk)).astype(np.int64))
+                longest = np.zeros(len(chunk), dtype=np.int64)
+                np.maximum.at(longest, pc.list_parent_indices(chunk).to_numpy(), pc.list_value_length(flat).to_numpy())
+                found.append(longest * lengths.to_numpy(zero_copy_only=False).astype(np.int64))
             else:
                 found.append(lengths.to_numpy(zero_copy_only=False).astype(np.int64))
     return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
 
 def _count(ids: Any) -> int:
-    return sum(map(len, ids)) if len(ids) and hasattr(ids[0], "__len__") else len(ids)
+    return len(ids) * max(map(len, ids)) if len(ids) and hasattr(ids[0], "__len__") else len(ids)
