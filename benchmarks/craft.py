@@ -69,8 +69,8 @@ SHORT = {
     "defaults": Variant(DEFAULTS),
     "best": Variant({**DEFAULTS, "layers.tokens": "mean", "learn.rate": 1e-4}),
 }
-SLICES = {"window.keep": "slices", "window.most": 3}
-"""At most three slices a text, which bounds the time: they hold three quarters of all tokens."""
+SLICES = {"window.keep": "slices", "window.most": 2}
+"""At most two slices a text, which bounds the time."""
 LONG = {
     "head": Variant({}, "head"),
     "tail": Variant({"window.keep": "tail"}, "head"),
