@@ -96,7 +96,7 @@ def main() -> None:
         "labels": [draw.randrange(2) for _ in range(4096)],
         "row": list(range(4096)),
     }
-    settings = Settings(max_steps=args.n, batch=BATCH)
+    settings = Settings(max_steps=args.n, batch=BATCH, order="random")
     ours, loops = [], []
     with tempfile.TemporaryDirectory() as folder:
         rows = write([columns], Path(folder) / "rows.arrow")

@@ -35,7 +35,7 @@ def ours(model: str, train: Path, seed: int) -> float:
             label="1",
             seed=seed,
             out=f"{folder}/run",
-            **{"data.header": False, "learn": {"rate": RATE, "batch": BATCH, "epochs": EPOCHS}},
+            **{"data.header": False, "learn": {"rate": RATE, "batch": BATCH, "epochs": EPOCHS, "order": "random"}},
         )
         return float(run.metrics["test"]["accuracy"])
 

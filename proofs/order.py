@@ -32,7 +32,7 @@ from warmstart.windows import Window
 
 ROWS, BATCH, EPOCHS = 37, 4, 3  # the last batch of an epoch is a short one
 ORDERS: dict[str, dict[str, Any]] = {
-    "random": {},
+    "random": {"order": "random"},
     "by-length": {"order": "by-length"},
     "tokens": {"order": "by-length", "batch_tokens": 36},
 }

@@ -195,8 +195,8 @@ class Learn(Options):
     """Stop after so many optimizer steps, whatever `epochs` says."""
     batch: Annotated[int, Field(ge=1)] = 32
     """Rows an optimizer step learns from, on each process."""
-    order: Literal["random", "by-length"] = "random"
-    """How rows come together in a batch: by chance, or with rows of like length, which leaves little to pad."""
+    order: Literal["by-length", "random"] = "by-length"
+    """How rows come together in a batch: with rows of like length, which leaves little to pad, or by chance."""
     batch_tokens: Annotated[int, Field(ge=1)] | None = None
     """Instead of `batch`: a step learns from as many rows of like length as fit so many tokens on each process."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.01

@@ -59,7 +59,7 @@ class Settings:
     max_steps: int | None = None
     batch: int = 32
     batch_tokens: int | None = None
-    order: str = "random"
+    order: str = "by-length"
     weight_decay: float = 0.01
     clip: float = 1.0
     bias_correction: bool = True

@@ -175,7 +175,7 @@ def _batches(rows: Any, settings: Settings, args: transformers.TrainingArguments
     mine = {"seed": settings.seed, "processes": args.world_size, "process": args.process_index}
     if settings.order == "random":
         if settings.batch_tokens:
-            raise RecipeError("learn.batch_tokens: needs rows of like length together; say learn.order: by-length, too")
+            raise RecipeError("learn.batch_tokens: needs rows of like length together; drop learn.order: random")
         return RandomBatches(len(rows), args.train_batch_size, **mine)
     return LengthBatches(lengths_of(rows), args.train_batch_size, tokens=settings.batch_tokens, **mine)
 
