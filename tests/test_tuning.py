@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file
 from torch.nn import functional as F
 
 import warmstart
@@ -200,3 +202,22 @@ def test_r_drop_changes_what_is_learned_and_frozen_layers_keep_every_bit(rows, t
     assert not torch.equal(
         frozen.bert.encoder.layer[1].output.dense.weight, start.bert.encoder.layer[1].output.dense.weight
     )
+
+
+def test_a_model_trained_with_lora_opens_without_it_and_kept_its_embeddings(encoder, files, tmp_path):
+    learn = {**FAST["learn"], "epochs": 2}
+    run = warmstart.fit(
+        model=encoder,
+        train=files["train"],
+        test=files["test"],
+        out=tmp_path / "run",
+        learn=learn,
+        layers={"lora": {"rank": 2}},
+    )
+    kept, start = load_file(run.model / "model.safetensors"), load_file(Path(encoder) / "model.safetensors")
+    assert not [name for name in kept if "lora" in name]
+    name = "embeddings.word_embeddings.weight"
+    assert torch.equal(kept[f"bert.{name}"], start[name])
+    name = "encoder.layer.0.attention.self.query.weight"
+    assert not torch.equal(kept[f"bert.{name}"], start[name])
+    assert transformers.AutoModelForSequenceClassification.from_pretrained(run.model).config.num_labels == 2
