@@ -42,8 +42,7 @@ def carry_out(
     folder = Path(folder)
     claim(folder)
     check_trainer_options(recipe.trainer)
-    kind = tasks.find(recipe.task.name)
-    schema = kind.schema(tasks.options_of(recipe.task.name, recipe.task.options))
+    schema = tasks.schema_of(recipe.task.name, recipe.task.options)
     main = processes.is_main()
     progress = progress if main else silent
     with disk_errors(folder), _work_folder(folder) as work:

@@ -96,7 +96,7 @@ def _look(recipe: Recipe, id_column: str | None, cut: bool) -> Parts:
     from warmstart.stages.check import count_cut, look
 
     bars = screen.Bars()
-    schema = tasks.find(recipe.task.name).schema(tasks.options_of(recipe.task.name, recipe.task.options))
+    schema = tasks.schema_of(recipe.task.name, recipe.task.options)
     parts = look(recipe, schema, cache_folder(), bars, id_column)
     if cut and not any(finding.severity == "error" for finding in parts.findings):
         with tempfile.TemporaryDirectory() as work:

@@ -9,6 +9,7 @@ from typing import Any
 
 from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options
+from warmstart.schema import Schema
 from warmstart.tasks.base import Task
 
 
@@ -25,6 +26,11 @@ def find(name: str) -> type[Task[Any]]:
     module = importlib.import_module(f"warmstart.tasks.{name}")
     found: type[Task[Any]] = module.TASK
     return found
+
+
+def schema_of(name: str, values: Mapping[str, Any]) -> Schema:
+    """The columns that a task reads, given its own options."""
+    return find(name).schema(options_of(name, values))
 
 
 def options_of(name: str, values: Mapping[str, Any], where: str = "task") -> Options:
