@@ -81,7 +81,24 @@ LONG = {
 }
 VARIANTS = {"rt": SHORT, "trec": SHORT, "banking": SHORT, "long": LONG}
 
-READING = ""
+READING = """
+**What paid.** Training longer, before anything else. Three epochs over 300 to 770 rows are 30 to 75 steps, after
+which plain fine-tuning has hardly begun: on TREC three seeds of five are no better than always giving one answer. Ten
+epochs bring 8, 61 and 12 points. Then the tokens that the head reads: the mean of all instead of the first brings 3,
+33 and 5 points at three epochs, and 1, 2 and 22 on top of ten. This encoder was pretrained with that mean, so another
+may gain less, and the model then has a head of our own, which plain `transformers` opens only after one import.
+
+**What did not.** A decay of 0.95 costs about a point of accuracy at three epochs on all three sets, and at ten epochs
+on TREC it makes some seeds worse: lower layers learn more slowly, and here there was too little learning, not too
+much. One more block an epoch needs more epochs than ten to let a six-block encoder learn: gradual unfreezing loses 25
+points on TREC beside `longer`. The slanted triangle, the topmost block drawn anew and the mean of the last three
+epochs show nothing that may be claimed. None of this says that they do not pay on larger data or larger encoders.
+
+**The defaults** of `warmstart fit` follow: small data is seen as often as makes 300 steps (`learn.least_steps`), with
+the stock head, a rate of 5e-5, a straight line down and no decay. Beside plain they are better beyond the interval on
+every set they were measured on. If you need not open the model in plain `transformers`, try `layers.tokens: mean`
+next.
+"""
 """What the tables say, in plain words; written by hand after looking at them."""
 
 
