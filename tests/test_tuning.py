@@ -221,3 +221,20 @@ def test_a_model_trained_with_lora_opens_without_it_and_kept_its_embeddings(enco
     name = "encoder.layer.0.attention.self.query.weight"
     assert not torch.equal(kept[f"bert.{name}"], start[name])
     assert transformers.AutoModelForSequenceClassification.from_pretrained(run.model).config.num_labels == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"layers": {"freeze": 9}}, r"layers\.freeze: found 9; this model has 5 layers"),
+        ({"learn": {"stop_early": 2}}, r"learn\.stop_early: there are no dev rows"),
+        ({"learn": {"batch_tokens": 4}}, r"learn\.batch_tokens: found 4, but a row has \d+ tokens"),
+        ({"learn": {"batch_tokens": 400, "order": "random"}}, r"learn\.batch_tokens: needs rows of like length"),
+        ({"layers": {"renew": 4}}, r"layers\.renew: found 4; this encoder has 3 blocks"),
+    ],
+    ids=["freeze", "stop_early", "batch_tokens", "order", "renew"],
+)
+def test_what_cannot_be_is_refused_before_a_folder_is_left(encoder, files, tmp_path, settings, told):
+    with pytest.raises(RecipeError, match=told):
+        warmstart.fit(model=encoder, train=files["train"], out=tmp_path / "run", **settings)
+    assert not (tmp_path / "run").exists()

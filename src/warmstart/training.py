@@ -29,7 +29,7 @@ from warmstart.tuning.average import Averaging
 from warmstart.tuning.batches import LengthBatches, Loader, RandomBatches, lengths_of
 from warmstart.tuning.consistency import divergence, doubled
 from warmstart.tuning.stopping import EarlyStop
-from warmstart.tuning.unfreeze import Unfreezing
+from warmstart.tuning.unfreeze import Unfreezing, learning
 
 FEWEST_EPOCHS = 3
 """Epochs where none are asked for and there are rows enough."""
@@ -109,6 +109,19 @@ def train(
     return Trained(done.global_step, trainer.seconds(), precision, history, early.values if early else [])
 
 
+def check(model: Any, task: Task[Any], rows: Any, settings: Settings, measured: bool) -> None:
+    """Refuse settings that do not go together, or with the model or the rows, before anything is trained or written.
+
+    Args:
+        measured: Whether there are rows to measure on while training.
+    """
+    learning(len(LayerMap.of(model).groups), settings.unfreeze, 0, settings.freeze)
+    _keeping(settings, (lambda: 0.0) if measured else None)
+    task.loss(settings.smoothing)
+    if settings.batch_tokens:
+        _grouped(rows, settings, settings.batch)
+
+
 def _trainer(
     model: Any,
     task: Task[Any],
@@ -172,12 +185,16 @@ def _epochs(settings: Settings, batches: int) -> float:
 
 def _batches(rows: Any, settings: Settings, args: transformers.TrainingArguments) -> RandomBatches:
     """The batches that the settings ask for, those of this process."""
-    mine = {"seed": settings.seed, "processes": args.world_size, "process": args.process_index}
+    mine = {"processes": args.world_size, "process": args.process_index}
+    if settings.order == "random" and not settings.batch_tokens:
+        return RandomBatches(len(rows), args.train_batch_size, seed=settings.seed, **mine)
+    return _grouped(rows, settings, args.train_batch_size, **mine)
+
+
+def _grouped(rows: Any, settings: Settings, batch: int, **mine: int) -> LengthBatches:
     if settings.order == "random":
-        if settings.batch_tokens:
-            raise RecipeError("learn.batch_tokens: needs rows of like length together; drop learn.order: random")
-        return RandomBatches(len(rows), args.train_batch_size, **mine)
-    return LengthBatches(lengths_of(rows), args.train_batch_size, tokens=settings.batch_tokens, **mine)
+        raise RecipeError("learn.batch_tokens: needs rows of like length together; drop learn.order: random")
+    return LengthBatches(lengths_of(rows), batch, tokens=settings.batch_tokens, seed=settings.seed, **mine)
 
 
 def _newest(saving: Saving | None, progress: Progress) -> str | None:

@@ -29,7 +29,7 @@ from warmstart.stages.identity import identity
 from warmstart.stages.prepare import Parts, encode, fit_task
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import save_task
-from warmstart.training import Saving, train
+from warmstart.training import Saving, check, train
 from warmstart.windows import Frame, Window
 
 STAGE = "stages/01-finetune"
@@ -75,9 +75,11 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     loaded = _start(loaded, recipe.layers)
     train_rows, path = parts.tables["train"], work / "train.arrow"
     rows, cut = encode(train_rows, task, tokenizer, window, path, progress, parts.findings)
+    settings = settings_of(recipe)
+    check(loaded.model, task, rows, settings, measured="dev" in parts.tables)
     same = identity(recipe, parts, describe(path)["sha256"])
     dev, lora = parts.tables.get("dev"), recipe.layers.lora is not None
-    return Ready(settings_of(recipe), task, tokenizer, window, loaded, rows, cut, same, train_rows.where, dev, lora)
+    return Ready(settings, task, tokenizer, window, loaded, rows, cut, same, train_rows.where, dev, lora)
 
 
 def _start(loaded: Loaded, layers: Layers) -> Loaded:
