@@ -170,16 +170,19 @@ def test_early_stopping_without_dev_rows_and_two_ways_to_keep_weights_are_refuse
         trained(rows, tmp_path, lambda model: 1.0, stop_early=1, average=2)
 
 
-def test_early_stopping_in_a_run_measures_the_dev_rows(encoder, files, tmp_path):
-    learn = {**FAST["learn"], "epochs": 20, "stop_early": 2}
-    run = warmstart.fit(
-        model=encoder,
-        train=files["train"],
-        test=files["test"],
-        out=tmp_path / "run",
-        learn=learn,
-        **{"data.split.dev": 0.25},
-    )
+@pytest.fixture
+def fit(encoder, files, tmp_path):
+    """A run on the small data, with what is said of learning and of anything else."""
+
+    def call(learn, **more):
+        out, learn = tmp_path / "run", {**FAST["learn"], **learn}
+        return warmstart.fit(model=encoder, train=files["train"], test=files["test"], out=out, learn=learn, **more)
+
+    return call
+
+
+def test_early_stopping_in_a_run_measures_the_dev_rows(fit):
+    run = fit({"epochs": 20, "stop_early": 2}, **{"data.split.dev": 0.25})
     measured = run.training["measured"]
     assert len(measured) < 20
     assert run.metrics["dev"]["accuracy"] == pytest.approx(max(one["value"] for one in measured))
@@ -204,16 +207,8 @@ def test_r_drop_changes_what_is_learned_and_frozen_layers_keep_every_bit(rows, t
     )
 
 
-def test_a_model_trained_with_lora_opens_without_it_and_kept_its_embeddings(encoder, files, tmp_path):
-    learn = {**FAST["learn"], "epochs": 2}
-    run = warmstart.fit(
-        model=encoder,
-        train=files["train"],
-        test=files["test"],
-        out=tmp_path / "run",
-        learn=learn,
-        layers={"lora": {"rank": 2}},
-    )
+def test_a_model_trained_with_lora_opens_without_it_and_kept_its_embeddings(fit, encoder):
+    run = fit({"epochs": 2}, layers={"lora": {"rank": 2}})
     kept, start = load_file(run.model / "model.safetensors"), load_file(Path(encoder) / "model.safetensors")
     assert not [name for name in kept if "lora" in name]
     name = "embeddings.word_embeddings.weight"

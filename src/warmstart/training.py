@@ -24,10 +24,10 @@ from warmstart.progress import Progress, silent
 from warmstart.settings import Settings, arguments
 from warmstart.signals import StopAsked, stop_asked
 from warmstart.tasks.base import Task
-from warmstart.tuning import schedules
 from warmstart.tuning.average import Averaging
 from warmstart.tuning.batches import LengthBatches, Loader, RandomBatches, lengths_of
 from warmstart.tuning.consistency import divergence, doubled
+from warmstart.tuning.schedules import schedule
 from warmstart.tuning.stopping import EarlyStop
 from warmstart.tuning.unfreeze import Unfreezing, learning
 
@@ -270,13 +270,10 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         if self.lr_scheduler is None:
             s = self.settings
-            betas = (self.args.adam_beta1, self.args.adam_beta2)
-
-            def at(step: int) -> float:
-                found = schedules.factor(s.schedule, step, num_training_steps, s.warmup, s.ratio)
-                return found if s.bias_correction else found * schedules.uncorrected(step, betas)
-
-            self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer or self.optimizer, at)
+            betas = None if s.bias_correction else (self.args.adam_beta1, self.args.adam_beta2)
+            self.lr_scheduler = schedule(
+                optimizer or self.optimizer, s.schedule, num_training_steps, s.warmup, s.ratio, betas
+            )
             self._created_lr_scheduler = True
         return self.lr_scheduler
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from warmstart.artifacts import verify
-from warmstart.encoders.heads import is_pooled
+from warmstart.encoders.architectures import is_pooled
 from warmstart.encoders.load import load_config, load_encoder, load_tokenizer, most_tokens
 from warmstart.encoders.precision import resolve
 from warmstart.errors import DataError, ModelError

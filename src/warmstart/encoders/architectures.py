@@ -78,9 +78,14 @@ POOLED = "warmstart-pooled"
 """The `model_type` of our own model, an encoder under a pooled head: see `pooled.py`."""
 
 
+def is_pooled(config: Any) -> bool:
+    """Whether a config is that of our own model."""
+    return getattr(config, "model_type", "") == POOLED
+
+
 def encoder_config(config: Any) -> Any:
     """The config of the encoder proper: of our own model the one inside, of any other its own."""
-    return config.encoder if getattr(config, "model_type", "") == POOLED else config
+    return config.encoder if is_pooled(config) else config
 
 
 def row_of(config: Any) -> Row:

@@ -8,7 +8,7 @@ from typing import Any
 
 import transformers
 
-from warmstart.encoders.architectures import POOLED, encoder_config, row_of
+from warmstart.encoders.architectures import encoder_config, is_pooled, row_of
 from warmstart.encoders.pooled import PooledConfig
 from warmstart.encoders.pooling import TOKENS, choose_layers
 from warmstart.errors import RecipeError, nearest
@@ -29,11 +29,6 @@ class PoolingChoice:
     def free(self) -> bool:
         """Whether any head will do."""
         return self == PoolingChoice()
-
-
-def is_pooled(config: Any) -> bool:
-    """Whether a config is that of our own model."""
-    return getattr(config, "model_type", "") == POOLED
 
 
 def head_config(found: Any, choice: PoolingChoice, kept: bool) -> Any:

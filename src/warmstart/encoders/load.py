@@ -12,10 +12,11 @@ from typing import Any, Literal
 import torch
 import transformers
 
-from warmstart.encoders.architectures import encoder_config, row_of
-from warmstart.encoders.heads import PoolingChoice, head_config, is_pooled
+from warmstart.encoders.architectures import encoder_config, is_pooled, row_of
+from warmstart.encoders.heads import PoolingChoice, head_config
 from warmstart.encoders.layers import LayerMap
 from warmstart.encoders.pooled import PooledForSequenceClassification, encoder_class, encoder_options
+from warmstart.encoders.renew import draw
 from warmstart.encoders.untrusted import WEIGHTS, check_folder
 from warmstart.encoders.untrusted_tensors import bytes_of_weights
 from warmstart.errors import ModelError, RecipeError
@@ -103,7 +104,7 @@ def load_encoder(
     # A head may be new only where the folder claims none; the encoder's tensors must all be there.
     _check_whole(name, fresh - (set() if kept else set(layers.head.parameters)))
     if head == "new":
-        fresh |= _draw_head(model, kind, layers)
+        fresh |= _draw_head(model, layers)
     return Loaded(model, tuple(sorted(fresh)), tuple(sorted(report["unexpected_keys"])))
 
 
@@ -176,15 +177,10 @@ def _check_whole(name: str, lost: Iterable[str]) -> None:
         )
 
 
-def _draw_head(model: Any, kind: Any, layers: LayerMap) -> set[str]:
+def _draw_head(model: Any, layers: LayerMap) -> set[str]:
     """Replace what lies outside the encoder by a newly drawn head, and name its parameters."""
     base = f"{model.base_model_prefix}."
-    outside = [key for key in layers.head.parameters if not key.startswith(base)]
-    drawn = dict(kind.from_config(model.config).named_parameters())
-    with torch.no_grad():
-        for key in outside:
-            layers.head.parameters[key].copy_(drawn[key])
-    return set(outside)
+    return draw(model, {key: p for key, p in layers.head.parameters.items() if not key.startswith(base)})
 
 
 def _flags(name: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ small data ("Revisiting Few-sample BERT Fine-tuning", Zhang et al. 2021, §5).
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -14,6 +15,15 @@ from torch import nn
 
 from warmstart.encoders.layers import LayerMap
 from warmstart.errors import RecipeError
+
+
+@torch.no_grad()
+def draw(model: Any, parameters: Mapping[str, nn.Parameter]) -> set[str]:
+    """Give some of a model's parameters the values that a new model of its config begins with; gives their names."""
+    drawn = dict(type(model)._from_config(copy.deepcopy(model.config)).named_parameters())
+    for name, parameter in parameters.items():
+        parameter.copy_(drawn[name])
+    return set(parameters)
 
 
 @torch.no_grad()
@@ -40,13 +50,7 @@ def renew(model: Any, blocks: int = 0, norms: str = "keep", head: str = "drawn")
 def _draw(model: Any, layers: LayerMap, blocks: int) -> set[str]:
     if blocks > len(layers.blocks):
         raise RecipeError(f"layers.renew: found {blocks}; this encoder has {len(layers.blocks)} blocks")
-    drawn = dict(type(model)._from_config(copy.deepcopy(model.config)).named_parameters())
-    changed = set()
-    for group in layers.groups[-1 - blocks :]:
-        for name, parameter in group.parameters.items():
-            parameter.copy_(drawn[name])
-            changed.add(name)
-    return changed
+    return draw(model, {name: p for group in layers.groups[-1 - blocks :] for name, p in group.parameters.items()})
 
 
 def _reset_norms(model: Any) -> set[str]:

@@ -36,10 +36,26 @@ def factor(name: str, step: int, steps: int, warmup: float = 0.1, ratio: float =
     return after(min((step - cut) / max(steps - cut, 1), 1.0), low)
 
 
-def schedule(optimizer: Any, name: str, steps: int, warmup: float = 0.1, ratio: float = 32.0) -> LambdaLR:
-    """A PyTorch scheduler for any optimizer; each parameter group goes from its own peak rate."""
+def schedule(
+    optimizer: Any,
+    name: str,
+    steps: int,
+    warmup: float = 0.1,
+    ratio: float = 32.0,
+    without_correction: tuple[float, float] | None = None,
+) -> LambdaLR:
+    """A PyTorch scheduler for any optimizer; each parameter group goes from its own peak rate.
+
+    Args:
+        without_correction: The betas of an Adam whose correction is taken back, see `uncorrected`; None to leave it.
+    """
     check(name)
-    return LambdaLR(optimizer, lambda step: factor(name, step, steps, warmup, ratio))
+
+    def at(step: int) -> float:
+        found = factor(name, step, steps, warmup, ratio)
+        return found * uncorrected(step, without_correction) if without_correction else found
+
+    return LambdaLR(optimizer, at)
 
 
 def check(name: str) -> None:
