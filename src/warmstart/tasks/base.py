@@ -99,7 +99,8 @@ class Task(ABC, Generic[OptionsT]):
         if isinstance(given, str | Mapping):
             row: Mapping[str, Any] = {"text": given} if isinstance(given, str) else given
         else:
-            row = dict(zip(("text", "pair"), given, strict=False)) if len(given) == 2 else {}
+            both = isinstance(given, Sequence) and len(given) == 2
+            row = dict(zip(("text", "pair"), given, strict=True)) if both else {}
         if set(row) & {"text", "pair"} != wanted or not all(isinstance(row[name], str) for name in wanted):
             form = 'a pair of texts, as ("first", "second")' if self.pair else "one text, a string"
             raise DataError(f"text {number}: found {given!r}; this model reads {form}")
