@@ -136,6 +136,12 @@ class Task(ABC, Generic[OptionsT]):
         """How good predictions are, given the true answers, for tasks that need no other column."""
         raise NotImplementedError
 
+    def scores(
+        self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
+    ) -> Sequence[float] | None:
+        """How good each answer is by itself, from 0 to 1; None where that is plain from the answer beside the truth."""
+        return None
+
     def tune(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> Self:
         """The task with what was chosen on dev rows, given the model's answers to them; that one is saved."""
         return self
