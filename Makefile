@@ -50,6 +50,10 @@ bench-memory:  ## Memory of `fit` on N= rows of CSV, above the model's own.
 results-craft:  ## What each piece of the craft is worth (N= seeds; ARGS="--sets rt --variants plain,longer"). Hours.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/craft.py $(SIZE) $(ARGS)
 
+.PHONY: results-tasks
+results-tasks:  ## Every task on real data beside a peer (N= seeds; ARGS="--sets wnut17 --sizes part"). Hours.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/tasks.py $(SIZE) $(ARGS)
+
 PROOF = PYTHONPATH=benchmarks $(PYTHON)
 
 .PHONY: proof-kill

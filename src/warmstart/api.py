@@ -10,7 +10,7 @@ from warmstart.deploy.predictor import Predictor
 from warmstart.errors import RecipeError
 from warmstart.pipeline import carry_out
 from warmstart.progress import Progress, silent
-from warmstart.recipe import Recipe, load_recipe, make_recipe
+from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
 from warmstart.run import Run
 
 
@@ -31,7 +31,8 @@ def fit(
     """Train a model and measure it.
 
     Args:
-        recipe: A recipe file, or a `Recipe`; or none, and everything said by the other arguments.
+        recipe: A recipe file, `recipes:NAME` for one that comes with warmstart, or a `Recipe`; or none, and everything
+            said by the other arguments.
         out: The run's folder; `runs/` and the name of the recipe or the training file by default.
         text: The file's column with the text; `pair` and `label` likewise.
         train: The training file; `dev` and `test` likewise.
@@ -48,7 +49,8 @@ def fit(
         made = recipe
     else:
         made = load_recipe(recipe, changes) if recipe is not None else make_recipe(changes, "fit")
-    folder = out or default_folder(made, recipe if isinstance(recipe, str | Path) else None)
+    own = isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED)
+    folder = out or default_folder(made, str(recipe) if own else None)
     return carry_out(made, folder, progress, resume_anyway=resume_anyway)
 
 

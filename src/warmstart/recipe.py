@@ -14,10 +14,12 @@ import yaml
 from pydantic import Field, field_validator, model_validator
 
 from warmstart import windows
-from warmstart.errors import RecipeError
+from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options
 from warmstart.yamls import read_yaml
 
+SHIPPED = "recipes:"
+"""Stands before the name of a recipe that comes with warmstart, which says all but the model and the data."""
 MEMORY = "(rows in memory)"
 """Stands for a file in the recipe of a run whose rows were handed over in Python."""
 Fraction = Annotated[float, Field(ge=0, lt=1)]
@@ -282,12 +284,29 @@ def load_recipe(path: str | Path, changes: Mapping[str, Any] | None = None) -> R
     """Read a recipe from a YAML file; paths in it are taken from the recipe's own folder.
 
     Args:
+        path: The file; or `recipes:NAME` for one that comes with warmstart.
         changes: Dotted keys and values that replace what the file says.
     """
+    name = str(path)
+    own = Path(path).parent
+    if name.startswith(SHIPPED):
+        path, own = _shipped(name), Path()
     values, lines = read_yaml(Path(path))
     for key, value in (changes or {}).items():
         put(values, key, value)
-    return _from(Recipe.check(values, str(path), lines), Path(path).parent)
+    return _from(Recipe.check(values, name, lines), own)
+
+
+def shipped() -> dict[str, Path]:
+    """The recipes that come with warmstart, by name; found by scanning."""
+    return {path.stem: path for path in sorted((Path(__file__).parent / "recipes").glob("*.yaml"))}
+
+
+def _shipped(name: str) -> Path:
+    found, known = name.removeprefix(SHIPPED), shipped()
+    if found not in known:
+        raise RecipeError(f"{name}: no recipe of that name comes with warmstart; {nearest(found, known)}")
+    return known[found]
 
 
 def make_recipe(values: Mapping[str, Any], where: str = "options") -> Recipe:

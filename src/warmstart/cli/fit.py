@@ -8,6 +8,8 @@ import typer
 
 from warmstart.cli import options
 from warmstart.cli.options import READING, field
+from warmstart.errors import RecipeError
+from warmstart.recipe import SHIPPED
 
 if TYPE_CHECKING:
     from warmstart.run import Run
@@ -36,6 +38,10 @@ def command(
     ],
     model: Annotated[str | None, field("model", "--model", metavar="NAME|FOLDER")] = None,
     task: Annotated[str | None, field("task", "--task", metavar="NAME")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option("--recipe", help="A recipe to start from: see `warmstart show --recipes`.", metavar="NAME"),
+    ] = None,
     text: options.Text = None,
     pair: options.Pair = None,
     label: options.Label = None,
@@ -75,17 +81,26 @@ def command(
     from warmstart.api import fit
     from warmstart.cli import screen
 
-    is_recipe = source.endswith((".yaml", ".yml"))
-    if not is_recipe:
+    base = _base(source, recipe)
+    if base != source:
         changes = {"data.train": source, **changes}
     anyway = resume_anyway or []
-    run = fit(source if is_recipe else None, out=out, progress=screen.Bars(), resume_anyway=anyway, **changes)
+    run = fit(base, out=out, progress=screen.Bars(), resume_anyway=anyway, **changes)
     if not processes.is_main():
         return
     if json:
         screen.print_json({"run": str(run.folder), "metrics": run.metrics, "training": _brief(run), "data": run.data})
     else:
         _show(run)
+
+
+def _base(source: str, recipe: str | None) -> str | None:
+    """The recipe to start from: the source, one that comes with warmstart, or none."""
+    if not source.endswith((".yaml", ".yml")):
+        return f"{SHIPPED}{recipe}" if recipe else None
+    if recipe:
+        raise RecipeError(f"--recipe {recipe}: {source} is a recipe already; give a data file, or leave --recipe out")
+    return source
 
 
 def _brief(run: Run) -> dict[str, Any]:

@@ -16,11 +16,14 @@ def command(
     recipe: Annotated[bool, typer.Option("--recipe", help="Print the run's complete recipe.")] = False,
     layers: Annotated[bool, typer.Option("--layers", help="Show the layers of the run's model.")] = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of recipes, for editors.")] = False,
+    recipes: Annotated[bool, typer.Option("--recipes", help="Print the recipes that `fit --recipe` takes.")] = False,
     json: options.Json = False,
 ) -> None:
     """Show a run, or the layer map of a model."""
     if schema:
         typer.echo(_schema())
+    elif recipes:
+        _show_recipes(json)
     elif not what:
         raise RecipeError("show: give a run or a model, or --schema")
     elif not (Path(what) / "recipe.yaml").is_file():
@@ -49,6 +52,18 @@ def _schema() -> str:
     from warmstart.recipe import Recipe
 
     return json.dumps(Recipe.model_json_schema(), indent=2)
+
+
+def _show_recipes(as_json: bool) -> None:
+    from warmstart.recipe import shipped
+
+    found = {name: path.read_text(encoding="utf-8") for name, path in shipped().items()}
+    if as_json:
+        from warmstart.cli import screen
+
+        screen.print_json(found)
+    else:
+        typer.echo("\n".join(f"--recipe {name}\n{text}" for name, text in found.items()), nl=False)
 
 
 def _model_of(run: str) -> str:

@@ -1,0 +1,160 @@
+"""Every task on real data, beside a peer: the same encoder, rows and budget with transformers or sentence-transformers
+alone. A part of each set with several seeds, and, by `--sizes full`, the whole of it once.
+
+Runs are kept in .cache/tasks/, so a stopped measurement goes on where it was, several processes may share the work, and
+the page is written from the runs that are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from common import finish, weights, write_page
+from craft import Lines, chosen
+from task_peers import NUMBERS, PEERS
+from task_sets import CACHE, SETS, small_ja
+
+SIZES = {"part": 3, "full": 1}
+"""Seeds of each size."""
+
+
+def recipe_of(name: str, size: str) -> dict[str, Any]:
+    """The settings of a set, which both sides share."""
+    one = SETS[name]
+    model = small_ja() if one.model == "small-ja" else weights(one.model)
+    return {"model": model, "task": one.task, **one.files(size), **NUMBERS, **one.recipe}
+
+
+def train(name: str, size: str, seeds: int) -> None:
+    """What is missing of a set, both sides, seed by seed."""
+    from warmstart.experiments.repeat import repeat
+
+    where = f"{name}-{size}"
+    for seed in range(seeds):
+        repeat(recipe_of(name, size), {"warmstart": {}}, [seed], CACHE / where, Lines(where), keep="numbers")
+        if not _peer_file(where, seed).is_file():
+            # A process of its own, which inherits no random state and no threads.
+            said = {**recipe_of(name, size), "seed": seed}
+            asked = json.dumps([SETS[name].peer, said, str(_peer_file(where, seed))])
+            subprocess.run([sys.executable, __file__, "--peer", asked], check=True)
+
+
+def peer(asked: str) -> None:
+    """One training of a peer, its metrics written where they are looked for."""
+    name, said, path = json.loads(asked)
+    found = PEERS[name](said)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps(found) + "\n", encoding="utf-8")
+
+
+def _peer_file(where: str, seed: int) -> Path:
+    return CACHE / where / "peer" / f"seed-{seed}.json"
+
+
+def found(name: str, size: str) -> list[tuple[int, dict[str, Any], dict[str, Any]]]:
+    """Seed, our metrics and the peer's, of the seeds that both sides have."""
+    from warmstart.experiments.repeat import read_rows
+
+    where = f"{name}-{size}"
+    rows = {row.seed: row.metrics["test"] for row in read_rows(CACHE / where, ["warmstart"]) if row.metrics}
+    both = [(seed, ours, _peer_file(where, seed)) for seed, ours in rows.items()]
+    return [(seed, ours, json.loads(path.read_text())) for seed, ours, path in both if path.is_file()]
+
+
+def page(measured: dict[tuple[str, str], list[Any]]) -> str:
+    """The page's body: one table of parts, one of whole sets."""
+    lines = [READING.strip()]
+    titles = {"part": "## A part of each set, several seeds", "full": "## Each set once, at its full size"}
+    for size, title in titles.items():
+        if any(which[1] == size for which in measured):
+            lines += [
+                "",
+                title,
+                "",
+                "| set | task | encoder | metric | warmstart | peer | difference | published |",
+                "| --- | --- | --- | --- | ---: | ---: | ---: | --- |",
+            ]
+            for (name, of), rows in measured.items():
+                lines += _lines(name, rows) if of == size else []
+    return "\n".join(lines)
+
+
+def _lines(name: str, rows: list[Any]) -> list[str]:
+    from warmstart.experiments.estimates import difference_over_seeds, over_seeds
+
+    one = SETS[name]
+    lines = []
+    for number, metric in enumerate(one.metrics):
+        ours, theirs = ([row[side][metric] for row in rows] for side in (1, 2))
+        cells = [_number(over_seeds(side)) for side in (ours, theirs)]
+        gap = _number(difference_over_seeds(ours, theirs), "+")
+        about = (one.about, one.task, one.model) if number == 0 else ("", "", "")
+        lines.append(
+            f"| {' | '.join(about)} | {metric} | {' | '.join(cells)} | {gap} | {'' if number else one.published} |"
+        )
+    return lines
+
+
+def _number(estimate: Any, sign: str = "") -> str:
+    half = f" ± {100 * (estimate.high - estimate.mean):.1f}" if estimate.count > 1 else ""
+    return f"{100 * estimate.mean:{sign}.1f}{half} ({estimate.count})"
+
+
+READING = """
+Each task of `warmstart fit` beside what one would write with `transformers` or `sentence-transformers` alone
+(`benchmarks/task_peers.py`): the same encoder, rows, rate, batch, epochs, schedule and precision. Numbers are
+percentages; behind a mean stand its 95% interval over seeds and, in brackets, the number of seeds.
+
+The encoder e5-small was pretrained on public pairs of sentences and questions, so figures on STS-B, QuAC, XQuAD and
+WikiQA are not those of an encoder that never saw such text. It has no Japanese words in its vocabulary: `patient` is
+read character by character. JCommonsenseQA is learned by a small model that starts from random numbers, without any
+pretraining, to show the way from end to end and nothing more.
+"""
+"""What stands above the tables; written by hand after looking at them."""
+
+
+def main() -> None:
+    """Train what is missing, then report on all that is there."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n", type=int, default=None, help="seeds (default 3 of a part, 1 of a whole set)")
+    parser.add_argument("--sets", default="", help=f"some of {','.join(SETS)} (default all)")
+    parser.add_argument("--sizes", default="", help="part, full or both (default both)")
+    parser.add_argument("--no-train", action="store_true", help="report on the runs that are there")
+    parser.add_argument("--write", action="store_true", help="write docs/results/tasks.md")
+    parser.add_argument("--peer", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.peer:
+        peer(args.peer)
+        return
+    wanted = [(name, size) for size in chosen(args.sizes, SIZES) for name in chosen(args.sets, SETS)]
+    if not args.no_train:
+        from warmstart.errors import WarmstartError
+
+        try:
+            for name, size in wanted:
+                train(name, size, args.n or SIZES[size])
+        except WarmstartError as error:
+            print(error, file=sys.stderr)
+            sys.exit(error.exit_code)
+    measured = {which: rows for which in ((n, s) for s in SIZES for n in SETS) if (rows := found(*which))}
+    if args.write:
+        write_page("tasks", "Every task beside a peer", "make results-tasks", page(measured))
+    finish({f"{name} {size}": _brief(SETS[name].metrics[0], rows) for (name, size), rows in measured.items()})
+
+
+def _brief(metric: str, rows: list[Any]) -> dict[str, Any]:
+    sides = {side: [row[place][metric] for row in rows] for place, side in ((1, "warmstart"), (2, "peer"))}
+    return {
+        "metric": metric,
+        **{side: round(sum(all_) / len(all_), 4) for side, all_ in sides.items()},
+        "seeds": len(rows),
+    }
+
+
+if __name__ == "__main__":
+    main()
