@@ -33,6 +33,12 @@ def test_training_speed_ends_with_its_ratios():
     assert all(figures[name] > 0 for name in ("ratio_plain", "ratio_bare", "ratio_default", "ratio_frozen_half"))
 
 
+def test_spans_go_to_pieces_and_back():
+    figures = sample("round_trips.py", 2, WARMSTART_BENCH_TINY="1")
+    assert len(figures) == 6
+    assert all(one["exact"] == one["spans"] == 5 for name, one in figures.items() if "character" in name)
+
+
 @pytest.fixture
 def craft(monkeypatch, tmp_path, encoder, files):
     """`craft.py` with the tiny encoder and data, and two variants of which the recipe refuses one."""

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 import warm
-from tiny import save_tiny
+from tiny import save_japanese, save_tiny
 from warmstart.recipe import Recipe, load_recipe
 
 ROOT = Path(__file__).parent.parent
@@ -25,6 +25,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 
 ENCODERS = {"sentence-transformers/all-MiniLM-L6-v2": "bert"}
 """Encoders that pages name, and the tiny architecture that stands in for each."""
+JAPANESE = "tohoku-nlp/bert-base-japanese-char-v3"
+"""The Japanese encoder that pages name."""
 
 DATA_SETS = {
     "cornell-movie-review-data/rotten_tomatoes": {
@@ -86,6 +88,7 @@ def stand_ins(tmp_path_factory):
     shutil.copytree(ROOT / "examples", folder / "examples")
     for name, architecture in ENCODERS.items():
         save_tiny(folder / name, architecture, num_hidden_layers=4)
+    save_japanese(folder / JAPANESE)
     for name, files in DATA_SETS.items():
         (folder / name).mkdir(parents=True)
         for file, text in files.items():
@@ -166,4 +169,4 @@ def test_no_path_of_a_machine(page):
 
 def test_the_stand_ins_are_needed():
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    assert [name for name in (*ENCODERS, *DATA_SETS) if name not in text] == []
+    assert [name for name in (*ENCODERS, JAPANESE, *DATA_SETS) if name not in text] == []

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tiny import tiny_japanese, tiny_model
+from tiny import save_japanese, tiny_japanese
 from warmstart.alignment import pieces
 from warmstart.encoders.load import load_tokenizer
 from warmstart.errors import MissingExtra, ModelError
@@ -16,10 +16,7 @@ TEXT = "㍿東京大学へ行く ﾊﾞ"
 @pytest.fixture(params=["mecab", "sudachi"])
 def folder(request, tmp_path):
     """A tiny Japanese encoder, saved."""
-    tokenizer = tiny_japanese(tmp_path / "words", request.param, "character")
-    tiny_model("bert", head=None, vocab_size=len(tokenizer)).save_pretrained(tmp_path / "model")
-    tokenizer.save_pretrained(tmp_path / "model")
-    return tmp_path / "model"
+    return save_japanese(tmp_path / "model", request.param)
 
 
 def test_a_saved_folder_opens_and_goes_round(folder, tmp_path):

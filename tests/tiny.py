@@ -197,3 +197,12 @@ def tiny_japanese(folder: str | Path, words: str = "mecab", subwords: str = "wor
     return transformers.BertJapaneseTokenizer(
         str(path), word_tokenizer_type=words, subword_tokenizer_type=subwords, model_max_length=512, **options
     )
+
+
+def save_japanese(folder: str | Path, words: str = "mecab", subwords: str = "character", **changes: Any) -> Path:
+    """Write a tiny Japanese encoder without a head, as a pretrained model's folder holds it."""
+    path = Path(folder)
+    tokenizer = tiny_japanese(path, words, subwords)
+    tiny_model("bert", head=None, vocab_size=len(tokenizer), **changes).save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    return path

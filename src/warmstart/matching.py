@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import accumulate, product
 from typing import Any
 
 Range = tuple[int, int]
@@ -139,6 +139,10 @@ def _places(found: list[list[Unit]] | None) -> list[Range] | None:
 
 def _match(given: list[Unit], surfaces: Sequence[Surface]) -> list[list[Unit]] | None:
     """The characters that each piece stands for, in the least changed form in which all of them agree."""
+    if None not in surfaces and "".join(unit[0] for unit in given) == "".join(filter(None, surfaces)):
+        # As nearly all words are; what follows would give the same, slowly.
+        ends = list(accumulate(len(one or "") for one in surfaces))
+        return [given[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     changed = normal(given)
     kinds = [given] if changed is given else [given, changed]
     for form, units in product(FORMS, kinds):
