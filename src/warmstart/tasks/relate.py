@@ -85,10 +85,9 @@ class Relate(Task[RelateOptions]):
         row = {"text": given} if isinstance(given, str) else given
         if not isinstance(row, Mapping) or not isinstance(row.get("text"), str):
             raise DataError(f"text {number}: found {given!r}; expected a text with marks, or a mapping with 'text'")
-        try:
-            found = marked(row)
-        except DataError as error:
-            raise DataError(f"text {number}: {error}", error.kind) from None
+        if wrong := _check_relation(row):
+            raise DataError(f"text {number}: {wrong[1]}", wrong[0])
+        found = marked(row)
         places = ([{"start": start, "end": end}] for start, end in found.entities)
         return {"text": found.text, **dict(zip(("first", "second"), places, strict=True))}
 
