@@ -16,7 +16,7 @@ def reviews(count: int, start: int = 0) -> list[tuple[str, str]]:
 
 
 def relations(count: int, start: int = 0) -> list[dict[str, str]]:
-    """Texts with two marked entities: whether one loved the other is in the words, who loved whom in the marks alone."""
+    """Texts with two marked entities: that one loved the other is in the words, who loved whom in the marks alone."""
     rows = []
     for number in range(start, start + count):
         verb = "loved" if number % 3 else "and"

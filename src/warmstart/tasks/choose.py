@@ -60,13 +60,17 @@ class Choose(Task[ChooseOptions]):
     def row(self, given: Any, number: int) -> Mapping[str, Any]:
         row = given if isinstance(given, Mapping) else dict(zip(("text", "endings"), given, strict=False))
         text, endings = row.get("text"), row.get("endings")
-        texts = [text, *endings] if isinstance(endings, list | tuple) else []
-        if isinstance(given, str) or len(texts) < 3 or not all(isinstance(one, str) and one.strip() for one in texts):
+        endings = list(endings) if isinstance(endings, list | tuple) else []
+        if len(endings) < 2 or not all(isinstance(one, str) and one.strip() for one in (text, *endings)):
             raise DataError(
                 f"text {number}: found {given!r}; this model reads a text and two or more endings, "
                 'as ("text", ["one ending", "another"])'
             )
-        return {"text": text, "endings": list(endings)}
+        return {"text": text, "endings": endings}
+
+    def asked(self, texts: Sequence[str]) -> list[Any]:
+        """One text, and its endings after it."""
+        return [(texts[0], list(texts[1:]))]
 
     def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
         frame = Frame.of(tokenizer, pair=True)
@@ -85,7 +89,7 @@ class Choose(Task[ChooseOptions]):
         batch = pad(features, tokenizer)
         counts = batch.pop("slices")
         rows = len(counts) if len(set(counts.tolist())) == 1 else 1
-        batch = {name: tensor.unflatten(0, (rows, -1)) for name, tensor in batch.items()}
+        batch = {name: tensor.reshape(rows, -1, tensor.shape[-1]) for name, tensor in batch.items()}
         if "labels" in features[0]:
             labels = torch.tensor([feature["labels"] for feature in features])
             batch["labels"] = torch.stack([labels, counts], dim=1)
@@ -139,8 +143,8 @@ def _feature(text: Sequence[int], endings: Sequence[Sequence[int]], frame: Frame
 
 def _by_row(logits: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
     """The scores of each row's endings, padded with ones too low to count."""
-    rows = list(logits.flatten().split(counts.tolist()))
-    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=NONE)
+    rows = torch.split(logits.flatten(), counts.tolist())
+    return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=NONE)
 
 
 def _check_choice(row: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -44,6 +44,7 @@ class Relate(Task[RelateOptions]):
     options_class = RelateOptions
     auto_class = "AutoModelForSequenceClassification"
     headline = "macro_f1"
+    keeps = ("head",)
 
     def __init__(self, options: RelateOptions, labels: LabelMap) -> None:
         super().__init__(options, pair=False)

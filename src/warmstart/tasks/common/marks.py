@@ -54,7 +54,7 @@ def _from_tags(text: str) -> Marked:
     if missing:
         raise DataError(
             f"'text' has no {', '.join(missing)}. Expected two marked entities, as in {EXAMPLE}, or their places in "
-            "'first' and 'second'.",
+            "columns of their own: --column first=NAME --column second=NAME.",
             "mark-missing",
         )
     return Marked(plain, (_trimmed(plain, "e1", places), _trimmed(plain, "e2", places)))
