@@ -339,7 +339,7 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
         outputs = model(**inputs)
         loss = self.own_loss(outputs, labels) if self.own_loss else outputs["loss"]
         if self.settings.rdrop:
-            scores = self.task.scores(outputs, labels)
+            scores = self.task.competing(outputs, labels)
             loss = loss + self.settings.rdrop / 2 * divergence(scores, self.model.config.problem_type)
         loss = loss * self.weight
         return (loss, outputs) if return_outputs else loss

@@ -1,17 +1,18 @@
-"""choose and relate on every architecture that has a head for them: trained, saved, reopened, stopped, gone on with."""
+"""choose and relate on the architectures that the suite of all tasks leaves out, and what the two refuse."""
 
 import json
 
 import pytest
 
 import warmstart
-from small import FAST, relations, riddles
-from test_resume import SAVES, Crash, Trouble, crash, same
+from contracts.test_every_task import ARCHITECTURES as ELSEWHERE
+from small import relations, riddles
 from tiny import ARCHITECTURES, save_tiny
 from warmstart.errors import ModelError, RecipeError
 
 NO_CHOICE = {"deberta", "eurobert", "nomic_bert", "gpt2", "t5", "mt5", "gte", "opt", "llama"}
 """transformers has no head to choose for these."""
+OTHERS = set(ARCHITECTURES) - set(ELSEWHERE)
 QUICK = {"learn": {"max_steps": 2, "batch": 8, "precision": "fp32"}, "window.tokens": 48}
 ROWS = {"choose": riddles(64), "relate": relations(66)}
 TEXTS = {
@@ -46,7 +47,7 @@ def check(run, task):
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=2e-6)
 
 
-@pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in NO_CHOICE])
+@pytest.mark.parametrize("name", sorted(OTHERS - NO_CHOICE))
 def test_choose(name, files, tmp_path):
     encoder = str(save_tiny(tmp_path / "encoder", name))
     check(warmstart.fit(model=encoder, task="choose", train=files["choose"], out=tmp_path / "run", **QUICK), "choose")
@@ -60,28 +61,14 @@ def test_an_encoder_without_a_head_to_choose_is_refused(name, files, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", sorted(OTHERS))
 def test_relate(name, files, tmp_path):
     encoder = str(save_tiny(tmp_path / "encoder", name))
     # Every way of showing and reading, each on some architectures.
-    turn = list(ARCHITECTURES).index(name)
+    turn = sorted(OTHERS).index(name)
     options = {"show": ("markers", "signs", "mask")[turn % 3], "read": ("starts", "spans", "cls")[turn // 3 % 3]}
     task = {"name": "relate", **options}
     check(warmstart.fit(model=encoder, task=task, train=files["relate"], out=tmp_path / "run", **QUICK), "relate")
-
-
-@pytest.mark.parametrize("task", ROWS)
-def test_a_run_that_was_stopped_ends_bit_equal(task, encoder, files, tmp_path):
-    def fit(out, **more):
-        learn = {**FAST["learn"], "epochs": 3, "rdrop": 0.5}
-        return warmstart.fit(
-            model=encoder, task=task, train=files[task], out=tmp_path / out, **{**SAVES, "learn": learn}, **more
-        )
-
-    undisturbed = fit("undisturbed")
-    with pytest.raises(Crash):
-        fit("run", progress=Trouble(8, crash))
-    same(fit("run", progress=Trouble()), undisturbed)
 
 
 def test_a_run_on_top_of_a_run_keeps_its_tokens_and_its_head(encoder, files, tmp_path):

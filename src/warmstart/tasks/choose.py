@@ -58,7 +58,8 @@ class Choose(Task[ChooseOptions]):
         return {"num_labels": 1, "id2label": {0: "score"}, "label2id": {"score": 0}, "problem_type": None}
 
     def row(self, given: Any, number: int) -> Mapping[str, Any]:
-        row = given if isinstance(given, Mapping) else dict(zip(("text", "endings"), given, strict=False))
+        both = given if isinstance(given, tuple | list) else ()
+        row = given if isinstance(given, Mapping) else dict(zip(("text", "endings"), both, strict=False))
         text, endings = row.get("text"), row.get("endings")
         endings = list(endings) if isinstance(endings, list | tuple) else []
         if len(endings) < 2 or not all(isinstance(one, str) and one.strip() for one in (text, *endings)):
@@ -95,14 +96,14 @@ class Choose(Task[ChooseOptions]):
             batch["labels"] = torch.stack([labels, counts], dim=1)
         return batch
 
-    def scores(self, outputs: Any, labels: torch.Tensor) -> torch.Tensor:
+    def competing(self, outputs: Any, labels: torch.Tensor) -> torch.Tensor:
         """Scores of shape (rows, most endings of a row); those of endings that are not there do not count."""
         return _by_row(outputs["logits"].float(), labels[:, 1])
 
     def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
         def own(outputs: Any, labels: torch.Tensor) -> torch.Tensor:
             answers, counts = labels.unbind(dim=1)
-            chances = self.scores(outputs, labels).log_softmax(dim=-1)
+            chances = self.competing(outputs, labels).log_softmax(dim=-1)
             right = chances.gather(1, answers[:, None])[:, 0]
             there = torch.arange(chances.shape[1], device=counts.device) < counts[:, None]
             every = chances.masked_fill(~there, 0.0).sum(dim=-1) / counts

@@ -69,14 +69,15 @@ def _trimmed(text: str, name: str, places: Mapping[str, int]) -> tuple[int, int]
 
 def _place(row: Mapping[str, Any], name: str) -> tuple[int, int]:
     """The one range that a column gives."""
-    text, ranges = row["text"], row[name]
-    if len(ranges) == 2 and all(isinstance(one, int) for one in ranges):
-        ranges = [{"start": ranges[0], "end": ranges[1]}]
+    text, given = row["text"], row[name]
     if TAG.search(text):
         raise DataError(f"'text' holds marks, and {name!r} is given too. Expected one of the two.", "mark-repeated")
-    if len(ranges) != 1:
-        raise DataError(f"{name!r} holds {len(ranges)} ranges. Expected one: [start, end].", "mark-missing")
-    start, end = ranges[0]["start"], ranges[0]["end"]
+    if isinstance(given, list | tuple) and len(given) == 1:
+        [given] = given
+    pair = [given.get("start"), given.get("end")] if isinstance(given, Mapping) else given
+    if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(type(one) is int for one in pair):
+        raise DataError(f"{name!r} is {str(given)[:60]}. Expected one place, as [start, end].", "mark-missing")
+    start, end = pair
     if not 0 <= start <= end <= len(text):
         raise DataError(
             f"{name!r} is {start} to {end}, and 'text' has {len(text)} characters. Expected a place in it, counted "
