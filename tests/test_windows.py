@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tiny import ARCHITECTURES, tiny_tokenizer
 from warmstart.tasks.common.texts import encode_texts, pad
-from warmstart.windows import Cut, Frame, Window, covered, encode, kept, room, slices, take, views
+from warmstart.windows import Cut, Frame, Window, around, covered, encode, kept, room, slices, take, views
 
 TOKENIZERS = {name: tiny_tokenizer(name) for name in ARCHITECTURES}
 KINDS = [
@@ -205,3 +205,28 @@ def test_in_a_pair_a_text_has_half_the_room():
     Window(23, "slices", overlap=9).check(frame, pair=True)
     with pytest.raises(ValueError, match="overlap: found 10, but 23 tokens show 10 of a text of a pair"):
         Window(23, "slices", overlap=10).check(frame, pair=True)
+
+
+@given(data=st.data(), room=st.integers(8, 60))
+def test_what_is_around_two_stretches_holds_both_and_fills_the_room(data, room):
+    sizes = [data.draw(st.integers(low, 60)) for low in (0, 2, 0, 2, 0)]
+    edges = list(itertools.accumulate(sizes))
+    length, first, second = edges[-1], (edges[0], edges[1]), (edges[2], edges[3])
+    shown = around(length, room, first, second)
+    inside = [place for start, stop in shown for place in range(start, stop)]
+    assert inside == sorted(set(inside))
+    assert set(inside) <= set(range(length))
+    assert len(inside) == min(length, room)
+    for start, stop in (first, second):
+        assert {start, stop - 1} <= set(inside)
+        if sizes[1] + sizes[3] <= room:
+            assert set(range(start, stop)) <= set(inside)
+    if second[1] - first[0] <= room:
+        assert len(shown) == 1
+
+
+def test_the_room_beside_two_stretches_is_shared():
+    assert around(100, 20, (40, 44), (50, 54)) == ((37, 57),)
+    assert around(100, 20, (1, 4), (10, 13)) == ((0, 20),)
+    assert around(100, 20, (10, 14), (80, 84)) == ((7, 17), (77, 87))
+    assert around(100, 10, (10, 30), (80, 83)) == ((10, 16), (29, 30), (80, 83))

@@ -31,7 +31,7 @@ class File(Options):
 
     file: str | list[str]
     """A path, a list of paths, or `hub:NAME[@REVISION][:CONFIG]:SPLIT`."""
-    columns: dict[str, str] = {}
+    columns: dict[str, str | list[str]] = {}
     """As `data.columns`; what is not said here is taken from there."""
     format: Format | None = None
     """As `data.format`."""
@@ -70,8 +70,9 @@ class Data(Options):
     """Rows for choices made during training. None: `data.split.dev` of the training rows."""
     test: str | list[str] | File | None = None
     """Rows to measure the finished model on. None: `data.split.test` of the training rows, held out."""
-    columns: dict[str, str] = {}
-    """The file's column for each of the task's, as `{text: review, label: stars}`; without a header, its number."""
+    columns: dict[str, str | list[str]] = {}
+    """The file's column for each of the task's, as `{text: review, label: stars}`; without a header, its number. For a
+    list of texts several columns can be named: `{endings: [choice0, choice1]}`; its last cells may be empty."""
     format: Format | None = None
     """csv, tsv, jsonl, json, conll or parquet. None: by the file's suffix."""
     header: bool = True
@@ -364,4 +365,11 @@ def _column_names(value: Any) -> Any:
     """YAML reads `label: 1` as a number; a column's number is its name."""
     if not isinstance(value, dict):
         return value
-    return {key: str(name) if isinstance(name, int) else name for key, name in value.items()}
+    return {
+        key: list(map(_column_name, names)) if isinstance(names, list) else _column_name(names)
+        for key, names in value.items()
+    }
+
+
+def _column_name(name: Any) -> Any:
+    return str(name) if isinstance(name, int) else name

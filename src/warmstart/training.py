@@ -240,6 +240,7 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.task = task
         self.own_loss = task.loss(settings.smoothing)
         self.layers = layers
         self.settings = settings
@@ -338,7 +339,8 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
         outputs = model(**inputs)
         loss = self.own_loss(outputs, labels) if self.own_loss else outputs["loss"]
         if self.settings.rdrop:
-            loss = loss + self.settings.rdrop / 2 * divergence(outputs["logits"], self.model.config.problem_type)
+            scores = self.task.competing(outputs, labels)
+            loss = loss + self.settings.rdrop / 2 * divergence(scores, self.model.config.problem_type)
         loss = loss * self.weight
         return (loss, outputs) if return_outputs else loss
 

@@ -216,6 +216,33 @@ def kept(length: int, room: int, keep: str, head: int | None = None) -> tuple[Ra
     return _some((0, split), (length - room + split, length))
 
 
+def around(length: int, room: int, first: Range, second: Range) -> tuple[Range, ...]:
+    """Which tokens of a text are kept where `room` of them fit, at least 4, and two stretches of it must be seen.
+
+    All between the two is kept if it fits, and the room that is left goes to both sides alike. Else the text is cut
+    between them, and the room that is left goes to both sides of either. Where the two alone do not fit, of each is
+    kept its last token, and as many of its first ones as there is room for.
+
+    Args:
+        first: The stretch that comes first.
+    """
+    if length <= room:
+        return _some((0, length))
+    (a, b), (c, d) = first, second
+    own = _shares(room, (b - a, d - c))
+    if sum(own) < b - a + d - c:
+        cut = []
+        for (start, end), size in zip((first, second), own, strict=True):
+            cut += [(start + low, start + high) for low, high in kept(end - start, size, "head+tail", size - 1)]
+        return tuple(cut)
+    if d - a <= room:
+        left, right = _shares(room - (d - a), (a, length - d))
+        return ((a - left, d + right),)
+    half = (c - b) // 2
+    left, after, before, right = _shares(room - sum(own), (a, half, c - b - half, length - d))
+    return (a - left, b + after), (c - before, d + right)
+
+
 def slices(length: int, room: int, overlap: int = 0, most: int | None = None) -> list[Range]:
     """Consecutive slices of a text, `room` tokens each, neighbours sharing `overlap`; the last one is what remains."""
     if length <= room:
@@ -239,6 +266,17 @@ def covered(ranges: Iterable[Range]) -> int:
         found += max(stop - max(start, end), 0)
         end = max(end, stop)
     return found
+
+
+def _shares(room: int, wanted: Sequence[int]) -> list[int]:
+    """Room shared out evenly, no one getting more than is wanted."""
+    shares = [0] * len(wanted)
+    waiting = len(wanted)
+    for index in sorted(range(len(wanted)), key=wanted.__getitem__):
+        shares[index] = min(wanted[index], -(-room // waiting))
+        room -= shares[index]
+        waiting -= 1
+    return shares
 
 
 def _some(*ranges: Range) -> tuple[Range, ...]:

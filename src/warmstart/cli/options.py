@@ -22,7 +22,11 @@ Pair = Annotated[str | None, typer.Option("--pair", help="Its column with the se
 Label = Annotated[str | None, typer.Option("--label", help="Its column with the label.", metavar="COLUMN")]
 Columns = Annotated[
     list[str] | None,
-    typer.Option("--column", help="The file's column for any of the task's, as question=title.", metavar="NAME=COLUMN"),
+    typer.Option(
+        "--column",
+        help="The file's column for any of the task's, as question=title; one of several, in their order, if repeated.",
+        metavar="NAME=COLUMN",
+    ),
 ]
 Format = Annotated[str | None, field("data.format", "--format", metavar="NAME")]
 Header = Annotated[bool | None, field("data.header", "--header/--no-header")]
@@ -51,7 +55,9 @@ def said(values: dict[str, Any], keys: dict[str, str]) -> dict[str, Any]:
         name, equals, column = given.partition("=")
         if not equals or not name:
             raise RecipeError(f"--column {given}: expected NAME=COLUMN, as --column question=title")
-        found[f"data.columns.{name.strip()}"] = column
+        key = f"data.columns.{name.strip()}"
+        before = found.get(key, [])
+        found[key] = [*([before] if isinstance(before, str) else before), column] if key in found else column
     return found
 
 

@@ -16,7 +16,10 @@ def command(
     run: Annotated[str, typer.Argument(help="A run, or its model folder.")],
     texts: Annotated[
         list[str] | None,
-        typer.Argument(help="Texts; two by two for a model that reads pairs; - for lines of standard input."),
+        typer.Argument(
+            help="Texts; two by two for a model that reads pairs, one and its endings for one that chooses; "
+            "- for lines of standard input."
+        ),
     ] = None,
     file: Annotated[str | None, typer.Option("--file", help="A file of texts to answer instead.")] = None,
     out: Annotated[
@@ -53,11 +56,7 @@ def command(
     given = [line.rstrip("\r\n") for line in sys.stdin] if texts == ["-"] else list(texts or [])
     if not given:
         raise RecipeError("predict: standard input holds no line; expected one text a line")
-    wanted: list[Any] = list(given)
-    if predictor.task.pair:
-        if len(given) % 2:
-            raise RecipeError(f"predict: found {len(given)} texts; this model reads pairs, so give them two by two")
-        wanted = list(zip(given[::2], given[1::2], strict=True))
+    wanted = predictor.task.asked(given)
     answers = predictor.predict(wanted)
     if out is not None:
         from warmstart.deploy.write import write_answers
@@ -79,10 +78,15 @@ def _table(texts: list[Any], answers: list[dict[str, Any]], screen: Any) -> None
     names = [name for name in answers[0] if name != "probabilities"]
     shown = Table("text", *names)
     for text, answer in zip(texts, answers, strict=True):
-        plain = text if isinstance(text, str) else " | ".join(text)
+        plain = text if isinstance(text, str) else " | ".join(_flat(text))
         cells = [_cell(answer[name], screen) for name in names]
         shown.add_row(Text(plain), *map(Text, cells))
     screen.console.print(shown)
+
+
+def _flat(texts: Any) -> list[str]:
+    """Texts, and texts in lists among them, one after the other."""
+    return [texts] if isinstance(texts, str) else [one for text in texts for one in _flat(text)]
 
 
 def _cell(value: Any, screen: Any) -> str:

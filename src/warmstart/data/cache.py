@@ -75,7 +75,7 @@ def _key(source: Source, schema: Schema, drop_unlabelled: bool, bar: Bar) -> str
         "files": files,
         "check": getattr(schema.check, "__qualname__", None),
         "columns": [
-            [want.column.name, want.column.kind, want.column.answer, want.column.required, want.name]
+            [want.column.name, want.column.kind, want.column.answer, want.column.required, want.name, want.part]
             for want in columns
         ],
         "options": [

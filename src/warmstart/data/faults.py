@@ -74,6 +74,15 @@ VALUES = _table(
         "answers-form": "answers are not said as text and start",
         "id-missing": "a row has no id",
         "part-empty": "a part that is to be held out would have no rows",
+        "choice-few": "fewer than two endings to choose from",
+        "choice-past": "the right ending's number is past the last ending",
+        "mark-missing": "one of two entities is not marked, or its mark is not closed",
+        "mark-repeated": "an entity is marked twice",
+        "mark-order": "a mark is closed before it is opened",
+        "mark-empty": "nothing but white space is marked",
+        "mark-overlap": "two marked entities overlap",
+        "mark-outside": "an entity's place is past the end of the text",
+        "mark-reserved": "the text holds a token that is kept for the encoder, as [E1]",
     },
 )
 READING = _table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal
@@ -39,7 +39,7 @@ class Source:
     Args:
         files: Paths, or one `hub:NAME[@REVISION][:CONFIG]:SPLIT`.
         columns: The schema's column -> the file's column (its 1-based number where `header` is False);
-            one that is left out has the same name in the file.
+            one that is left out has the same name in the file, and several are gathered in their order.
         format: None takes it from the suffix.
         header: The first row of a CSV or TSV file names the columns.
         quotes: Whether cells may stand in double quotes; None means yes for CSV and no for TSV.
@@ -49,7 +49,7 @@ class Source:
     """
 
     files: tuple[str, ...]
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     format: Format | None = None
     header: bool = True
     quotes: Literal["double", "none"] | None = None
@@ -73,6 +73,8 @@ class Wanted:
 
     column: Column
     name: str
+    part: bool = False
+    """It is one of several columns of the file that are gathered to this one."""
 
 
 def is_hub(file: str) -> bool:
@@ -120,11 +122,17 @@ def wanted(source: Source, schema: Schema) -> tuple[Wanted, ...]:
                 f"data.columns names {name!r}, which this task does not read; {nearest(name, schema.names)}"
             )
     given = GIVES.get(source.format or _by_suffix(source.files[0]) or "", ())
-    return tuple(
-        Wanted(column, source.columns.get(column.name, column.name))
-        for column in schema
-        if column.required or column.name in source.columns or column.name in given
-    )
+    found: list[Wanted] = []
+    for column in schema:
+        if column.required or column.name in source.columns or column.name in given:
+            names = source.columns.get(column.name, column.name)
+            if isinstance(names, str):
+                found.append(Wanted(column, names))
+            elif column.kind == "texts":
+                found += [Wanted(column, name, part=True) for name in names]
+            else:
+                raise RecipeError(f"data.columns.{column.name}: found {list(names)}, expected one column")
+    return tuple(found)
 
 
 def missing_column(where: str, want: Wanted, known: list[str], source: Source) -> DataError:

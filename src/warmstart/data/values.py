@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -32,14 +33,18 @@ class Values:
         self.notes: list[tuple[str, str]] = []
         self._separator = label_separator
         self._types: dict[str, set[type]] = {}
-        self._fields = [(want.column.name, self._converter(want), want.column.answer) for want in wanted]
+        self._fields = [
+            (name, self._converter(first), first.column.answer, 1 + len(rest) if first.part else 0)
+            for name, (first, *rest) in itertools.groupby(wanted, lambda want: want.column.name)
+        ]
 
     def row(self, values: Sequence[Any]) -> tuple[dict[str, Any], str]:
         """Give the row by column name, and the name of an answer that is missing (or nothing)."""
         row: dict[str, Any] = {}
         missing = ""
-        for (name, convert, answer), value in zip(self._fields, values, strict=True):
-            result = convert(value)
+        raw = iter(values)
+        for name, convert, answer, parts in self._fields:
+            result = convert(_gathered([next(raw) for _ in range(parts)]) if parts else next(raw))
             if result is None:
                 if not answer:
                     raise Fault(f"{name!r} is empty. Expected a value in every row.", "id-missing")
@@ -136,6 +141,13 @@ def _texts(column: Column, value: Any) -> list[str]:
     if not isinstance(value, list | tuple) or not value:
         raise Fault(f"{column.name!r} is {_shown(value)}. Expected a list of texts.", "texts-type")
     return [_text(column, item) for item in value]
+
+
+def _gathered(values: list[Any]) -> list[Any]:
+    """The cells of several columns as one list; empty ones at its end say that it is shorter."""
+    while values and (values[-1] is None or (isinstance(values[-1], str) and not values[-1].strip())):
+        values.pop()
+    return values
 
 
 def _structure(column: Column, value: Any) -> Any:

@@ -8,10 +8,10 @@ from typing import Any
 
 import transformers
 
-from warmstart.encoders.architectures import encoder_config, is_pooled, row_of
+from warmstart.encoders.architectures import ARCHITECTURES, encoder_config, is_pooled, row_of
 from warmstart.encoders.pooled import PooledConfig
-from warmstart.encoders.pooling import TOKENS, choose_layers
-from warmstart.errors import RecipeError, nearest
+from warmstart.encoders.pooling import MARKED, TOKENS, choose_layers
+from warmstart.errors import ModelError, RecipeError, nearest
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def head_config(found: Any, choice: PoolingChoice, kept: bool) -> Any:
         found: The config of the folder.
         kept: The folder's head is kept, so it must read what is wanted.
     """
-    if choice.tokens not in {"auto", *TOKENS}:
+    if choice.tokens not in {"auto", *TOKENS, *MARKED}:
         raise RecipeError(f"layers.tokens: found {choice.tokens!r}; {nearest(choice.tokens, ('auto', *TOKENS))}")
     inside = encoder_config(found)
     how, chosen = choose_layers(choice.pool, inside.num_hidden_layers)
@@ -59,6 +59,17 @@ def head_config(found: Any, choice: PoolingChoice, kept: bool) -> Any:
         slices_pool=choice.slices or "mean",
         dropout=_dropout(inside),
     )
+
+
+def check_stock(name: str, config: Any, auto_class: str) -> None:
+    """Refuse an encoder for which `transformers` has no head of a kind."""
+    known = getattr(transformers, auto_class)._model_mapping
+    if type(config) not in known:
+        fit = sorted({one.model_type for one in known} & set(ARCHITECTURES))
+        raise ModelError(
+            f"{name}: found model_type {config.model_type!r}, for which transformers has no {auto_class}; "
+            f"expected one that has, such as {', '.join(fit)}"
+        )
 
 
 def _stock(config: Any, chosen: tuple[int, ...], choice: PoolingChoice) -> Mapping[str, str] | None:

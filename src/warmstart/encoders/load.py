@@ -13,7 +13,7 @@ import torch
 import transformers
 
 from warmstart.encoders.architectures import encoder_config, is_pooled, row_of
-from warmstart.encoders.heads import PoolingChoice, head_config
+from warmstart.encoders.heads import PoolingChoice, check_stock, head_config
 from warmstart.encoders.japanese import give_segments, missing_extra
 from warmstart.encoders.layers import LayerMap
 from warmstart.encoders.pooled import PooledForSequenceClassification, encoder_class, encoder_options
@@ -93,6 +93,8 @@ def load_encoder(
         wanted = head_config(found, pooling, kept)
     elif not pooling.free:
         raise RecipeError("layers: pool and tokens are for tasks with one answer a text; leave them out here")
+    else:
+        check_stock(name, wanted, auto_class)
     for key, value in config.items():
         setattr(wanted, key, value)
     if encoder_config(wanted).pad_token_id is None:

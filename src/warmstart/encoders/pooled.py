@@ -98,17 +98,19 @@ class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ig
         attention_mask: torch.Tensor | None = None,
         token_type_ids: torch.Tensor | None = None,
         slices: torch.Tensor | None = None,
+        marks: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
     ) -> SequenceClassifierOutput:
         """Logits of shape (documents, labels), and the loss where labels are given.
 
         Args:
             slices: How many rows of the batch, one after the other, belong to each document; None for one each.
+            marks: As in `Pooling`; a text with marks has no slices.
             labels: One for each document.
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         if slices is None:
-            vectors = self._vectors(input_ids, mask, token_type_ids)
+            vectors = self._vectors(input_ids, mask, token_type_ids, marks)
         else:
             vectors = self.slice_pooling(self._in_chunks(input_ids, mask, token_type_ids), slices)
         logits = self.classifier(self.dropout(vectors))
@@ -135,7 +137,13 @@ class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ig
                 found.append(self._vectors(*cast(Any, chunk)))
         return torch.cat(cast("list[torch.Tensor]", found))
 
-    def _vectors(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None = None) -> torch.Tensor:
+    def _vectors(
+        self,
+        ids: torch.Tensor,
+        mask: torch.Tensor,
+        types: torch.Tensor | None = None,
+        marks: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         """One vector a row."""
         inputs = {"input_ids": ids, "attention_mask": mask}
         if types is not None:
@@ -146,7 +154,7 @@ class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ig
         all_layers = self.pooling.needs_all
         outputs = self.encoder(**inputs, output_hidden_states=all_layers, return_dict=True)
         states = outputs.hidden_states if all_layers else (outputs.last_hidden_state,)
-        return self.pooling(states, mask)  # type: ignore[no-any-return]
+        return self.pooling(states, mask, marks)  # type: ignore[no-any-return]
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)

@@ -17,6 +17,8 @@ from torch import nn
 from warmstart.errors import RecipeError, nearest
 
 TOKENS = ("cls", "mean", "max", "last", "last+max+mean", "attention")
+MARKED = ("marked", "cls+marked")
+"""Tokens that a task marks: two vectors side by side, the mean of those marked 1 and of those marked 2."""
 SLICES = ("mean", "max", "attention")
 LAYERS = re.compile(r"last|mix|(?P<how>concat|mean|max)-(?P<many>all|[1-9]\d{0,3})|(?P<one>-?\d{1,4})", re.ASCII)
 
@@ -29,7 +31,8 @@ class Pooling(nn.Module):
             last; `concat-N`, `mean-N` or `max-N` of the last N, or of `all` blocks; `mix`, a learned mean of all blocks
             and the embeddings.
         tokens: `cls` (the first one), `last`, `mean`, `max`, `last+max+mean` (Howard & Ruder 2018, section 3.3), or
-            `attention`, a learned mean.
+            `attention`, a learned mean; `marked`, the means of the tokens marked 1 and marked 2 side by side, or
+            `cls+marked`.
         width: Numbers a token has in a hidden state.
         depth: How many blocks there are.
         last_width: Numbers it has in the last one, where that differs.
@@ -37,7 +40,7 @@ class Pooling(nn.Module):
 
     def __init__(self, layers: str | int, tokens: str, width: int, depth: int, last_width: int | None = None) -> None:
         super().__init__()
-        if tokens not in TOKENS:
+        if tokens not in {*TOKENS, *MARKED}:
             raise RecipeError(f"tokens: found {tokens!r}; {nearest(tokens, TOKENS)}")
         self.how, self.chosen = choose_layers(layers, depth)
         self.depth = depth
@@ -51,7 +54,7 @@ class Pooling(nn.Module):
         joined = sum(widths) if self.how == "concat" else widths[0]
         self.mix = ScalarMix(len(self.chosen)) if self.how == "mix" else None
         self.attention = Attention(joined) if tokens == "attention" else None
-        self.width = joined * (3 if tokens == "last+max+mean" else 1)
+        self.width = joined * sum(2 if name == "marked" else 1 for name in tokens.split("+"))
         """How many numbers a vector has."""
 
     @property
@@ -60,7 +63,10 @@ class Pooling(nn.Module):
         return self.chosen != (self.depth,)
 
     def forward(
-        self, hidden_states: Sequence[torch.Tensor], attention_mask: torch.Tensor | None = None
+        self,
+        hidden_states: Sequence[torch.Tensor],
+        attention_mask: torch.Tensor | None = None,
+        marks: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Vectors of shape (texts, `width`).
 
@@ -68,7 +74,10 @@ class Pooling(nn.Module):
             hidden_states: What the embeddings and each block put out, as `output_hidden_states=True` gives them; where
                 only the last is read, it alone is enough.
             attention_mask: 1 for a token, 0 for padding; None where there is no padding.
+            marks: With `marked`, 1 and 2 for the tokens of either kind, 0 for all others.
         """
+        if (marks is None) != (self.tokens not in MARKED):
+            raise ValueError(f"marks: found {'none' if marks is None else 'some'}, and tokens is {self.tokens}")
         if not self.needs_all:
             hidden_states = hidden_states[-1:]
         elif len(hidden_states) != self.depth + 1:
@@ -80,7 +89,7 @@ class Pooling(nn.Module):
             hidden_states = [hidden_states[number] for number in self.chosen]
         states = self._join(list(hidden_states))
         mask = torch.ones(states.shape[:2], device=states.device) if attention_mask is None else attention_mask
-        return self._pool(states, mask.to(states.device).bool())
+        return self._pool(states, mask.to(states.device).bool(), marks)
 
     def _join(self, states: list[torch.Tensor]) -> torch.Tensor:
         if self.mix is not None:
@@ -92,10 +101,13 @@ class Pooling(nn.Module):
         stacked = torch.stack(states)
         return stacked.amax(dim=0) if self.how == "max" else stacked.mean(dim=0)
 
-    def _pool(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def _pool(self, states: torch.Tensor, mask: torch.Tensor, marks: torch.Tensor | None) -> torch.Tensor:
         if self.attention is not None:
             return self.attention(states, mask)  # type: ignore[no-any-return]
-        return torch.cat([_TOKEN_POOLS[name](states, mask) for name in self.tokens.split("+")], dim=-1)
+        found = [_TOKEN_POOLS[name](states, mask) for name in self.tokens.split("+") if name != "marked"]
+        if marks is not None:
+            found += [_mean(states, marks.to(states.device) == number) for number in (1, 2)]
+        return torch.cat(found, dim=-1)
 
 
 class SlicePooling(nn.Module):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from warmstart.encoders.architectures import POOLED
-from warmstart.encoders.pooling import LAYERS, SLICES, TOKENS
+from warmstart.encoders.pooling import LAYERS, MARKED, SLICES, TOKENS
 from warmstart.errors import ModelError, nearest
 
 MOST_LABELS = 100_000
@@ -40,7 +40,7 @@ KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "architectures": (_names, "a list of names"),
     "encoder": (lambda value: isinstance(value, dict), "the config of the encoder"),
     "layers": (lambda value: isinstance(value, str) and bool(LAYERS.fullmatch(value)), "layers, as last or concat-4"),
-    "tokens": (lambda value: value in TOKENS, f"one of {', '.join(TOKENS)}"),
+    "tokens": (lambda value: value in (*TOKENS, *MARKED), f"one of {', '.join((*TOKENS, *MARKED))}"),
     "slices_pool": (lambda value: value in SLICES, f"one of {', '.join(SLICES)}"),
     "slices_at_once": (lambda value: type(value) is int and 1 <= value <= MOST_SLICES, f"1 to {MOST_SLICES:,}"),
     "dropout": (lambda value: type(value) in {int, float} and 0 <= value < 1, "0 or more, less than 1"),

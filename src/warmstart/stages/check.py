@@ -12,6 +12,7 @@ from warmstart.data.findings import Findings
 from warmstart.data.source import Source
 from warmstart.data.table import Table
 from warmstart.encoders.load import load_config, load_tokenizer
+from warmstart.encoders.tokens import add_tokens
 from warmstart.errors import DataError
 from warmstart.progress import Progress
 from warmstart.recipe import Recipe
@@ -49,6 +50,7 @@ def count_cut(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> N
     """Count what the window of the recipe's encoder would cut, as a finding for each part."""
     config, tokenizer = load_config(recipe.model), load_tokenizer(recipe.model)
     task = fit_task(recipe, parts)
+    add_tokens(tokenizer, task.new_tokens)
     window = window_of(recipe, config, tokenizer, task)
     for name, rows in parts.tables.items():
         encode(rows, task, tokenizer, window, work / f"{name}.arrow", progress, parts.findings)

@@ -19,7 +19,9 @@ from warmstart.deploy.predictor import Predictor
 from warmstart.encoders.heads import PoolingChoice
 from warmstart.encoders.load import Loaded, has_head, load_config, load_encoder, load_tokenizer, most_tokens, quietly
 from warmstart.encoders.lora import add_lora, merge_lora
+from warmstart.encoders.pooling import MARKED
 from warmstart.encoders.renew import renew
+from warmstart.encoders.tokens import add_tokens, widen
 from warmstart.errors import RecipeError
 from warmstart.progress import Progress
 from warmstart.recipe import Layers, Recipe
@@ -66,12 +68,14 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     config = load_config(recipe.model)
     tokenizer = load_tokenizer(recipe.model)
     task = fit_task(recipe, parts, _saved(recipe, config))
+    add_tokens(tokenizer, task.new_tokens)
     window = window_of(recipe, config, tokenizer, task)
     # The head's first weights are drawn here, so the seed is set here.
     transformers.set_seed(recipe.seed)
-    slices = recipe.window.pool if window.keep == "slices" and not task.own_windows else None
-    pooling = PoolingChoice(recipe.layers.pool, recipe.layers.tokens, slices)
+    pooling = _pooling(recipe, config, window, task)
     loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head, pooling)
+    if task.new_tokens:
+        widen(loaded.model, tokenizer)
     loaded = _start(replace(loaded, model=task.ready(loaded.model, _kept(recipe, config, task))), recipe.layers)
     train_rows, path = parts.tables["train"], work / "train.arrow"
     rows, cut = encode(train_rows, task, tokenizer, window, path, progress, parts.findings)
@@ -80,6 +84,19 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     same = identity(recipe, parts, describe(path)["sha256"])
     dev, lora = parts.tables.get("dev"), recipe.layers.lora is not None
     return Ready(settings, task, tokenizer, window, loaded, rows, cut, same, train_rows.where, dev, lora)
+
+
+def _pooling(recipe: Recipe, config: Any, window: Window, task: Task[Any]) -> PoolingChoice:
+    """What the head is to read: as the recipe says, or the task where it is the task's business."""
+    said, own = recipe.layers.tokens, task.tokens
+    if own != "auto" and said != "auto":
+        raise RecipeError(f"layers.tokens: found {said}, but what a head of {task.name} reads is said by its options")
+    if own == "auto" and _saved(recipe, config) is not None and getattr(config, "tokens", None) in MARKED:
+        raise RecipeError(
+            "head: that of the model reads marked entities, as for relate; say `head: new` to draw another"
+        )
+    slices = recipe.window.pool if window.keep == "slices" and not task.own_windows else None
+    return PoolingChoice(recipe.layers.pool, own if said == "auto" else said, slices)
 
 
 def _start(loaded: Loaded, layers: Layers) -> Loaded:
@@ -176,6 +193,8 @@ def window_of(recipe: Recipe, config: Any, tokenizer: Any, task: Task[Any]) -> W
     if tokens > most:
         raise RecipeError(f"window.tokens: found {tokens}, but {recipe.model} takes at most {most}")
     keep, overlap = said.keep, said.overlap or 0
+    if keep not in task.keeps:
+        raise RecipeError(f"window.keep: found {keep}, but {task.name} takes {', '.join(task.keeps)}")
     if task.own_windows:
         if keep not in {"head", "slices"} or said.most or said.pool != "mean":
             raise RecipeError(f"window: {task.name} sees all of a text, in overlapping windows; say tokens and overlap")

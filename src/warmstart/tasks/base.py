@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from warmstart.errors import DataError, RecipeError
 from warmstart.options import Options
 from warmstart.schema import Schema
-from warmstart.windows import Window
+from warmstart.windows import KINDS, Window
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 Feature = dict[str, Any]
@@ -32,6 +32,12 @@ class Task(ABC, Generic[OptionsT]):
     """The metric shown first."""
     own_windows: ClassVar[bool] = False
     """A long row is seen whole, in overlapping windows that are features of their own; answers are joined from them."""
+    keeps: ClassVar[tuple[str, ...]] = KINDS
+    """The windows it can be given, as `keep` of `Window`."""
+    new_tokens: tuple[str, ...] = ()
+    """Tokens of its own that the tokenizer is to know."""
+    tokens: str = "auto"
+    """The tokens that the head reads, as `tokens` of `Pooling`, where that is the task's business."""
     tunes: ClassVar[bool] = False
     """Whether there is something to choose on dev rows after training: see `tune`."""
 
@@ -80,6 +86,10 @@ class Task(ABC, Generic[OptionsT]):
             raise RecipeError(f"learn.smoothing: found {smoothing}, but {self.name} has no labels to spread it over")
         return None
 
+    def competing(self, outputs: Any, labels: Any) -> Any:
+        """The logits that compete with one another, one row for each of the batch."""
+        return outputs["logits"]
+
     def ready(self, model: Any, folder: Path | None) -> Any:
         """The model as the task uses it, with modules of the task's own where it has any.
 
@@ -107,6 +117,14 @@ class Task(ABC, Generic[OptionsT]):
         if not row["text"].strip():
             raise DataError(f"text {number} is empty; expected text, as in a file")
         return row
+
+    def asked(self, texts: Sequence[str]) -> list[Any]:
+        """Texts one after the other, as a command line has them, in the form that `row` takes."""
+        if not self.pair:
+            return list(texts)
+        if len(texts) % 2:
+            raise RecipeError(f"predict: found {len(texts)} texts; this model reads pairs, so give them two by two")
+        return list(zip(texts[::2], texts[1::2], strict=True))
 
     def read(self, outputs: Mapping[str, Any], features: Sequence[Feature]) -> list[Any]:
         """What a batch's outputs, tensors by name, say of each of its features; by default the answer."""

@@ -126,14 +126,13 @@ class Classify(Task[ClassifyOptions]):
         return matrix
 
     def _answer(self, chances: list[float]) -> dict[str, Any]:
+        if not self.many:
+            return self.labels.answer(chances)
         by_label = dict(zip(self.labels.names, chances, strict=True))
-        if self.many:
-            return {
-                "labels": [name for name, chance in by_label.items() if chance >= self.options.threshold],
-                "probabilities": by_label,
-            }
-        best = max(by_label, key=by_label.__getitem__)
-        return {"label": best, "probability": by_label[best], "probabilities": by_label}
+        return {
+            "labels": [name for name, chance in by_label.items() if chance >= self.options.threshold],
+            "probabilities": by_label,
+        }
 
 
 def _weights(options: ClassifyOptions, labels: LabelMap, counts: Mapping[str, int], rows: int) -> list[float] | None:

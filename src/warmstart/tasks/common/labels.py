@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from warmstart.errors import DataError, ModelError, nearest
 
@@ -46,6 +47,12 @@ class LabelMap:
     def config(self) -> dict[str, object]:
         """What the model's config must say: the one place where the map is stored."""
         return {"num_labels": len(self), "id2label": dict(enumerate(self.names)), "label2id": dict(self.ids)}
+
+    def answer(self, chances: Sequence[float]) -> dict[str, Any]:
+        """The answer that a probability for each label gives: the likeliest, and all."""
+        by_label = dict(zip(self.names, chances, strict=True))
+        best = max(by_label, key=by_label.__getitem__)
+        return {"label": best, "probability": by_label[best], "probabilities": by_label}
 
     def same_as(self, data: LabelMap) -> LabelMap:
         """Give back this map, a kept head's, if the data has the very same labels."""

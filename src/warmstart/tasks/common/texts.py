@@ -20,8 +20,8 @@ def encode_texts(rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Wind
     """One feature a row, as `windows.encode` gives it: ids, segments, and how many tokens there are and are cut."""
     with _no_panic():
         frame = Frame.of(tokenizer, pair)
-        first = _ids(tokenizer, rows["text"])
-        second: Sequence[list[int] | None] = _ids(tokenizer, rows["pair"]) if pair else [None] * len(first)
+        first = token_ids(tokenizer, rows["text"])
+        second: Sequence[list[int] | None] = token_ids(tokenizer, rows["pair"]) if pair else [None] * len(first)
     return [encode(window, frame, a, b) for a, b in zip(first, second, strict=True)]
 
 
@@ -56,8 +56,10 @@ def _no_panic() -> Iterator[None]:
         raise ModelError(f"the model's tokenizer breaks on a text: {error}; its tokenizer.json is damaged") from None
 
 
-def _ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+    """The tokens of each text, whole and without special ones."""
     # verbose=False: a text longer than the encoder takes is cut and counted here, which is no news to warn of.
-    found = tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False)
+    with _no_panic():
+        found = tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False)
     ids: list[list[int]] = found["input_ids"]
     return ids

@@ -1,0 +1,185 @@
+"""relate: which relation holds between two marked entities of a text, and in which direction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Self
+
+import torch
+
+from warmstart import metrics
+from warmstart.errors import DataError, RecipeError, nearest
+from warmstart.options import Options
+from warmstart.schema import Column, Schema
+from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.common.labels import LabelMap
+from warmstart.tasks.common.marks import marked
+from warmstart.tasks.common.shown import TOKENS, Part, tokenised
+from warmstart.tasks.common.texts import pad
+from warmstart.windows import Frame, Range, Window, around, take
+
+LEAST = 8
+"""Tokens of a text that a window must show: each entity, marked."""
+
+
+class RelateOptions(Options):
+    """Options of `task: {name: relate, …}`."""
+
+    show: Literal["markers", "signs", "mask"] = "markers"
+    """How the encoder sees which the entities are: between `markers`, new tokens `[E1] … [/E1]` and `[E2] … [/E2]`
+    (Baldini Soares et al. 2019); between plain `signs`, `$ … $` and `# … #` (Wu & He 2019), which need no new token; or
+    as a `mask`, a new token `[E1]` or `[E2]` in place of the entity, so that its name cannot be learned by heart."""
+    read: Literal["starts", "spans", "cls"] = "starts"
+    """What the head reads: the two `starts`, the tokens at which the entities begin (Baldini Soares et al. 2019); the
+    first token and the mean of each entity (`spans`, Wu & He 2019); or what a stock head reads, in BERT the first token
+    (`cls`): such a model opens in plain `transformers`."""
+    other: str | None = "Other"
+    """The label of rows without a relation, which is left out of macro and micro F1."""
+
+
+class Relate(Task[RelateOptions]):
+    """Which relation."""
+
+    name = "relate"
+    options_class = RelateOptions
+    auto_class = "AutoModelForSequenceClassification"
+    headline = "macro_f1"
+    keeps = ("head",)
+
+    def __init__(self, options: RelateOptions, labels: LabelMap) -> None:
+        super().__init__(options, pair=False)
+        self.labels = labels
+        self.new_tokens = TOKENS[options.show]
+        self.tokens = {"starts": "marked", "spans": "cls+marked", "cls": "auto"}[options.read]
+
+    @classmethod
+    def schema(cls, options: RelateOptions) -> Schema:
+        return Schema(
+            (
+                Column("text", "text", "the text, with <e1>…</e1> and <e2>…</e2> in it"),
+                Column("first", "ranges", "where the first entity is, in a text without marks", required=False),
+                Column("second", "ranges", "where the second entity is, in a text without marks", required=False),
+                Column("label", "label", "the relation, as Cause-Effect(e1,e2)", answer=True),
+            ),
+            _check_relation,
+        )
+
+    @classmethod
+    def learn(cls, options: RelateOptions, answers: Iterable[Any], pair: bool, saved: Any = None) -> Self:
+        labels = LabelMap.of(answers)
+        if saved is not None:
+            labels = LabelMap.of_config(saved.id2label).same_as(labels)
+        if "other" in options.model_fields_set and options.other is not None and options.other not in labels.ids:
+            raise RecipeError(
+                f"task.other: {options.other!r} is not a label of the data; {nearest(options.other, labels.names)}"
+            )
+        return cls(options, labels)
+
+    @classmethod
+    def of(cls, options: RelateOptions, pair: bool, config: Any) -> Self:
+        return cls(options, LabelMap.of_config(config.id2label))
+
+    def config(self) -> dict[str, Any]:
+        return {**self.labels.config(), "problem_type": "single_label_classification"}
+
+    def row(self, given: Any, number: int) -> Mapping[str, Any]:
+        row = {"text": given} if isinstance(given, str) else given
+        if not isinstance(row, Mapping) or not isinstance(row.get("text"), str):
+            raise DataError(f"text {number}: found {given!r}; expected a text with marks, or a mapping with 'text'")
+        if wrong := _check_relation(row):
+            raise DataError(f"text {number}: {wrong[1]}", wrong[0])
+        found = marked(row)
+        places = ([{"start": start, "end": end}] for start, end in found.entities)
+        return {"text": found.text, **dict(zip(("first", "second"), places, strict=True))}
+
+    def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
+        frame = Frame.of(tokenizer, pair=False)
+        room = window.tokens - frame.size
+        if room < LEAST:
+            raise RecipeError(f"window.tokens: found {window.tokens}; two marked entities want {frame.size + LEAST}")
+        names = [name for name in ("text", "first", "second") if name in rows]
+        found = [
+            marked(dict(zip(names, row, strict=True))) for row in zip(*(rows[name] for name in names), strict=True)
+        ]
+        features = [self._feature(parts, frame, room) for parts in tokenised(found, self.options.show, tokenizer)]
+        for feature, answer in zip(features, rows.get("label", ()), strict=False):
+            feature["labels"] = self.labels.ids[answer]
+        return features
+
+    def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
+        batch: dict[str, Any] = pad(features, tokenizer)
+        if "labels" in features[0]:
+            batch["labels"] = torch.tensor([feature["labels"] for feature in features])
+        if "marks" in features[0]:
+            marks = torch.zeros_like(batch["input_ids"])
+            for row, feature in zip(marks, features, strict=True):
+                size = len(feature["marks"])
+                part = row[-size:] if tokenizer.padding_side == "left" else row[:size]
+                part.copy_(torch.tensor(feature["marks"]))
+            batch["marks"] = marks
+        return batch
+
+    def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
+        if not smoothing:
+            return None
+
+        def own(outputs: Any, labels: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.cross_entropy(outputs["logits"].float(), labels, label_smoothing=smoothing)
+
+        return own
+
+    def decode(self, logits: Any) -> list[dict[str, Any]]:
+        return [self.labels.answer(row) for row in torch.as_tensor(logits).double().softmax(dim=-1).tolist()]
+
+    def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        return metrics.relations(answers, [given["label"] for given in predictions], self.options.other)
+
+    def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
+        for index, answer in enumerate(answers):
+            self.labels.check([answer], lambda index=index: where(index))  # type: ignore[misc]
+
+    def _feature(self, parts: Sequence[Part], frame: Frame, room: int) -> Feature:
+        """What the encoder gets of a text: all of it, or what is around its entities."""
+        ids: list[int] = []
+        marks: list[int] = []
+        stretches: dict[int, Range] = {}
+        for part in parts:
+            if part.entity:
+                start, _ = stretches.get(part.entity, (len(ids), 0))
+                stretches[part.entity] = (start, len(ids) + len(part.ids))
+            ids += part.ids
+            marks += self._marks(part, parts)
+        shown = around(len(ids), room, *stretches.values())
+        kept = take(ids, shown)
+        feature: Feature = {
+            **frame.put_around(kept),
+            "tokens": sum(len(part.ids) for part in parts if part.role in {"text", "entity"}),
+            "cut": len(ids) - len(kept),
+        }
+        if self.options.read != "cls":
+            feature["marks"] = [*(0 for _ in frame.before), *take(marks, shown), *(0 for _ in frame.after)]
+        return feature
+
+    def _marks(self, part: Part, parts: Sequence[Part]) -> list[int]:
+        """Which tokens of a part the head reads, by the number of their entity."""
+        spans = self.options.read == "spans" and any(
+            one.ids for one in parts if (one.entity, one.role) == (part.entity, "entity")
+        )
+        if spans:
+            return [part.entity if part.role == "entity" else 0] * len(part.ids)
+        return [part.entity if part.role == "open" and not place else 0 for place in range(len(part.ids))]
+
+
+def _check_relation(row: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What is wrong with a row's marks."""
+    try:
+        found = marked(row)
+    except DataError as error:
+        return error.kind, str(error)
+    for token in TOKENS["markers"]:
+        if token in found.text:
+            return "mark-reserved", f"'text' holds {token}, which is kept for the encoder. Write it otherwise."
+    return None
+
+
+TASK = Relate

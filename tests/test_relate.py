@@ -1,0 +1,147 @@
+"""relate: marks are read or refused, entities are shown as told, and neither of them is ever cut away."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tiny import ARCHITECTURES, tiny_tokenizer
+from warmstart.data.faults import KINDS
+from warmstart.encoders.tokens import add_tokens
+from warmstart.errors import DataError, RecipeError
+from warmstart.tasks.common.labels import LabelMap
+from warmstart.tasks.common.marks import marked
+from warmstart.tasks.relate import Relate, RelateOptions, _check_relation
+from warmstart.windows import Window
+
+MARKED = "The <e1>film</e1> was in <e2>very old paris</e2>."
+PLAIN = {
+    "markers": "The [E1] film [/E1] was in [E2] very old paris [/E2].",
+    "signs": "The $ film $ was in # very old paris #.",
+    "mask": "The [E1] was in [E2].",
+}
+
+
+def task_of(**options):
+    return Relate(RelateOptions(**options), LabelMap(("a", "b")))
+
+
+def tokenizer_of(task, name="bert"):
+    tokenizer = tiny_tokenizer(name)
+    add_tokens(tokenizer, task.new_tokens)
+    return tokenizer
+
+
+words = st.text(alphabet="ab .$[]<e1/>漢字é", max_size=30).filter(lambda text: "<e1" not in text and "<e2" not in text)
+names = st.text(alphabet="ab漢é", min_size=1, max_size=9)
+
+
+@given(parts=st.tuples(words, names, words, names, words), swapped=st.booleans())
+def test_marks_are_taken_out_and_the_entities_are_where_they_were(parts, swapped):
+    before, first, between, second, after = parts
+    if any("</e" in part for part in parts):
+        return
+    numbers = (2, 1) if swapped else (1, 2)
+    marks = [f"<e{number}>{name}</e{number}>" for number, name in zip(numbers, (first, second), strict=True)]
+    found = marked({"text": before + marks[0] + between + marks[1] + after})
+    assert found.text == "".join(parts)
+    names = [found.text[start:end] for start, end in found.entities]
+    assert names == ([second, first] if swapped else [first, second])
+    places = {"first": [*found.entities[0]], "second": [*found.entities[1]]}
+    assert marked({"text": found.text, **places}) == found
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "said"),
+    [
+        ({"text": "no marks"}, "mark-missing", "has no <e1>, </e1>, <e2>, </e2>"),
+        ({"text": "<e1>a</e1> b"}, "mark-missing", "has no <e2>, </e2>"),
+        ({"text": "<e1>a <e2>b</e2>"}, "mark-missing", "has no </e1>"),
+        ({"text": "<e1>a</e1> <e1>b</e1> <e2>c</e2>"}, "mark-repeated", "has <e1> twice"),
+        ({"text": "</e1>a<e1> <e2>b</e2>"}, "mark-order", "closes <e1> before"),
+        ({"text": "<e1> </e1> <e2>b</e2>"}, "mark-empty", "<e1> marks ' '"),
+        ({"text": "<e1>a <e2>b</e2></e1>"}, "mark-overlap", "overlap"),
+        ({"text": "a b", "first": [0, 1]}, "mark-missing", "'first' alone"),
+        ({"text": "a b", "first": [0, 1], "second": [2, 4]}, "mark-outside", "has 3 characters"),
+        ({"text": "a b", "first": [0, 1], "second": [1, 2]}, "mark-empty", "'second' marks ' '"),
+        ({"text": "a b", "first": [], "second": [1, 2]}, "mark-missing", r"is \[\]. Expected one place"),
+        ({"text": "<e1>a</e1> b", "first": [0, 1], "second": [2, 3]}, "mark-repeated", "holds marks"),
+        ({"text": "the [/E1] <e1>a</e1> <e2>b</e2>"}, "mark-reserved", r"holds \[/E1\]"),
+    ],
+)
+def test_wrong_marks_are_refused(row, kind, said):
+    found = _check_relation(row)
+    assert found[0] == kind
+    assert kind in KINDS
+    with pytest.raises(DataError, match=f"text 3: .*{said}"):
+        task_of().row(row, 3)
+
+
+@pytest.mark.parametrize("show", PLAIN)
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_what_is_shown_can_be_written_for_the_tokenizer_alone(name, show):
+    task = task_of(show=show)
+    tokenizer = tokenizer_of(task, name)
+    [feature] = task.encode({"text": [MARKED]}, tokenizer, Window(64))
+    assert feature["input_ids"] == tokenizer(PLAIN[show])["input_ids"]
+    plain = {"text": ["The film was in very old paris."], "first": [[{"start": 4, "end": 8}]]}
+    places = {**plain, "second": [[{"start": 16, "end": 30}]]}
+    assert task.encode(places, tokenizer, Window(64)) == [feature]
+
+
+@pytest.mark.parametrize("show", PLAIN)
+@pytest.mark.parametrize("read", ["starts", "spans", "cls"])
+def test_the_head_reads_what_is_said(show, read):
+    task = task_of(show=show, read=read)
+    tokenizer = tokenizer_of(task)
+    # The second entity comes first in the text.
+    [feature] = task.encode({"text": ["<e2>paris</e2> or <e1>the film</e1>"]}, tokenizer, Window(64))
+    if read == "cls":
+        assert "marks" not in feature
+        return
+    tokens = tokenizer.convert_ids_to_tokens(feature["input_ids"])
+    read_ones = [
+        [token for token, mark in zip(tokens, feature["marks"], strict=True) if mark == number] for number in (1, 2)
+    ]
+    if read == "spans" and show != "mask":
+        assert read_ones == [["the", "film"], ["paris"]]
+    else:
+        assert read_ones == ([["$"], ["#"]] if show == "signs" else [["[E1]"], ["[E2]"]])
+
+
+@settings(deadline=None)
+@given(sizes=st.tuples(*[st.integers(0, 40)] * 3, *[st.integers(1, 30)] * 2), show=st.sampled_from(list(PLAIN)))
+def test_no_entity_is_cut_away_and_what_is_cut_is_counted(sizes, show):
+    before, between, after, first, second = sizes
+    text = (
+        f"{'good ' * before}<e1>{'film ' * first}</e1> {'bad ' * between}<e2>{'book ' * second}</e2>{' very' * after}"
+    )
+    task = task_of(show=show, read="spans")
+    tokenizer = tokenizer_of(task)
+    [feature] = task.encode({"text": [text]}, tokenizer, Window(24))
+    tokens = tokenizer.convert_ids_to_tokens(feature["input_ids"])
+    own = [token for token in tokens if token in {"good", "film", "bad", "book", "very"}]
+    assert len(tokens) <= 24
+    assert feature["tokens"] == sum(sizes) - (first + second if show == "mask" else 0)
+    assert feature["cut"] == feature["tokens"] - len(own)
+    assert {1, 2} <= set(feature["marks"])
+    for sign in task.new_tokens:
+        assert tokens.count(sign) == 1
+    if show != "mask":
+        assert {"film", "book"} <= set(tokens)
+
+
+def test_a_window_too_narrow_for_two_entities_is_refused():
+    task = task_of()
+    with pytest.raises(RecipeError, match=r"window\.tokens: found 9"):
+        task.encode({"text": [MARKED]}, tokenizer_of(task), Window(9))
+
+
+@pytest.mark.parametrize("name", ["bert", "xlnet"])
+def test_marks_are_padded_on_the_tokenizers_side(name):
+    task = task_of()
+    tokenizer = tokenizer_of(task, name)
+    features = task.encode({"text": [MARKED, "<e1>a</e1> <e2>b</e2>"]}, tokenizer, Window(64))
+    batch = task.collate(features, tokenizer)
+    for number, token in ((1, "[E1]"), (2, "[E2]")):
+        found = batch["input_ids"][batch["marks"] == number]
+        assert tokenizer.convert_ids_to_tokens(found) == [token] * 2
