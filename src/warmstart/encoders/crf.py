@@ -8,9 +8,16 @@ so a window that begins inside a sentence is treated like any other.
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import safetensors
 import torch
 from torch import nn
 
+from warmstart.errors import ModelError
+
+NAME = "crf.transitions"
+"""The one tensor of it, as it is called among the weights of a model that it is attached to as `crf`."""
 FORBIDDEN = -1e4
 """What a step costs that the scheme does not allow: never taken, and no infinity to subtract from another."""
 
@@ -92,3 +99,17 @@ class CRF(nn.Module):
             step = (found[-1].unsqueeze(2) + scores).logsumexp(1) + emissions[:, place]
             found.append(torch.where(mask[:, place, None], step, found[-1]))
         return torch.stack(found, 1)
+
+
+def load_crf(crf: CRF, folder: Path) -> None:
+    """Fill in the transitions that lie beside a saved model's weights."""
+    for path in sorted(folder.glob("*.safetensors")):
+        with safetensors.safe_open(path, "pt") as file:
+            if NAME in file.keys():  # noqa: SIM118 - no mapping, it has keys alone
+                found = file.get_tensor(NAME)
+                if found.shape != crf.transitions.shape:
+                    shapes = f"found shape {tuple(found.shape)}, expected {tuple(crf.transitions.shape)}"
+                    raise ModelError(f"{path}: {NAME}: {shapes}, a row and a column for each label")
+                crf.transitions.data.copy_(found)
+                return
+    raise ModelError(f"{folder}: no {NAME} among its weights, though its task has a CRF; the folder is damaged")
