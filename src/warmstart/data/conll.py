@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from os.path import commonprefix
 
 from warmstart import schemes
 from warmstart.data.findings import Findings
@@ -20,6 +21,8 @@ from warmstart.schemes import OUTSIDE, Detector, Scheme
 
 DOCUMENT = "-DOCSTART-"
 """The first word of a line that says where a document begins; it is no word of a sentence."""
+FEW = 20
+"""Below so many words, what all have in common says little."""
 COMMENT = "If the line is a comment, remove it: none is read here."
 _SPACE = re.compile(r"[ \t]+")  # other white space, as U+00A0, is part of a word
 
@@ -39,9 +42,15 @@ def records(file: str, source: Source, wanted: Sequence[Wanted], findings: Findi
     scheme: Scheme = "BIO"
     if columns.tagged:
         scheme = _scheme(file, _sentences(file, source, columns, Findings()), findings)
+    alike, count, first = "", 0, 0
     for sentence in _sentences(file, source, columns, findings):
+        alike = commonprefix([alike, *sentence.words] if count else sentence.words)  # noqa: RUF071 - these are no paths
+        first, count = first or sentence.lines[0], count + len(sentence.words)
         row = _row(sentence, scheme)
         yield sentence.lines[0], [row[want.column.name] for want in wanted]
+    if alike and count >= FEW:
+        message = f"all {count:,} words start with {alike!r}, which is learned as part of them; remove it?"
+        findings.add("word-start", "warning", message, file, first)
 
 
 def _row(sentence: _Sentence, scheme: Scheme) -> dict[str, object]:

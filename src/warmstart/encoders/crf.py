@@ -112,4 +112,4 @@ def load_crf(crf: CRF, folder: Path) -> None:
                     raise ModelError(f"{path}: {NAME}: {shapes}, a row and a column for each label")
                 crf.transitions.data.copy_(found)
                 return
-    raise ModelError(f"{folder}: no {NAME} among its weights, though its task has a CRF; the folder is damaged")
+    raise ModelError(f"{folder}: has no {NAME} among its weights. To put a CRF on a head without one, say head: new")

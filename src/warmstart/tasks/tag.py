@@ -126,12 +126,13 @@ class Tag(Task[TagOptions]):
             frame = Frame.of(tokenizer, False)
             found = pieces(tokenizer, rows["text"], "character" if alone else "text")
         features: list[Feature] = []
+        more = {} if "entities" in rows else {"left": tokenizer.padding_side == "left"}
         for number, (text, cut) in enumerate(zip(rows["text"], found, strict=True)):
             given = rows["words"][number] if "words" in rows else None
             units, scored = self._units(text, cut, given)
             entities = rows["entities"][number] if "entities" in rows else None
             for feature in self._features(cut, units, scored, entities, frame, window):
-                features.append({**feature, "of": number, "left": tokenizer.padding_side == "left"})
+                features.append({**feature, "of": number, **more})
         return features
 
     def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
@@ -233,8 +234,7 @@ class Tag(Task[TagOptions]):
             own = range(bisect_left(views_of, number), bisect_left(views_of, number + 1))
             shift = len(frame.before) - start
             at = [[token + shift for token in scored[unit] if start <= token < stop] for unit in own]
-            feature = frame.put_around(cut.ids[start:stop])
-            feature |= {"tokens": 0 if number else length, "cut": 0}
+            feature: Feature = {**frame.put_around(cut.ids[start:stop]), "tokens": 0 if number else length, "cut": 0}
             if entities is None:
                 yield {**feature, "at": at, "units": units}
                 continue
