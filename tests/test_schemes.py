@@ -61,8 +61,8 @@ def detect(*sentences):
     start = 1
     for tags in sentences:
         for line, tag in enumerate(tags, start):
-            found.see(tag, line)
-        found.see(None)
+            found.look(tag, line)
+        found.look(None)
         start += len(tags) + 1
     return found
 

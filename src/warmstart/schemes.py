@@ -109,7 +109,7 @@ class Detector:
         """Where each scheme is contradicted first, and how."""
         self._line = 0
 
-    def see(self, tag: str | None, line: int = 0) -> None:
+    def look(self, tag: str | None, line: int = 0) -> None:
         """Look at the tag in a line, or at the end of a sentence."""
         for scheme in PREFIXES:
             if what := fault(scheme, self.before, tag):

@@ -183,8 +183,8 @@ def _scheme(file: str, sentences: Iterator[_Sentence], findings: Findings) -> Sc
     for sentence in sentences:
         start = start or sentence.lines[0]
         for line, tag in zip(sentence.lines, sentence.tags, strict=True):
-            seen.see(tag, line)
-        seen.see(None)
+            seen.look(tag, line)
+        seen.look(None)
     scheme = seen.scheme
     if not seen.fits:
         line, what = seen.first[scheme]
