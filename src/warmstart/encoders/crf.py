@@ -23,7 +23,7 @@ FORBIDDEN = -1e4
 
 
 class CRF(nn.Module):
-    """Transitions between tags; computes in 32 bits whatever the encoder does.
+    """Transitions between tags; computes in 32 bits or more, whatever the encoder does.
 
     Args:
         steps: Which tag may follow which: a row for the first, a column for the second.
@@ -60,28 +60,29 @@ class CRF(nn.Module):
             return torch.where(mask.any(1), score - self._forward(emissions, mask)[:, -1].logsumexp(1), 0.0)
 
     def marginals(self, emissions: torch.Tensor) -> torch.Tensor:
-        """The probability of each tag at each word of one row, of shape (words, tags)."""
-        row = emissions.float().unsqueeze(0)
-        row = torch.cat([row[:, :1] + self.starts, row[:, 1:]], 1)
-        row = torch.cat([row[:, :-1], row[:, -1:] + self.ends], 1)
-        mask = torch.ones(row.shape[:2], dtype=torch.bool, device=row.device)
-        forward = self._forward(row, mask)[0]
+        """The probability of each tag at each word of one row, of shape (words, tags), in 64 bits."""
+        # Sums over a long text are large, and what is wanted is a small difference between them.
+        row = emissions.double().clone()
+        row[0] += self.starts.to(row)
+        row[-1] += self.ends.to(row)
+        forward = self._forward(row.unsqueeze(0), torch.ones(1, len(row), dtype=torch.bool, device=row.device))[0]
         backward = torch.zeros_like(forward)
-        scores = self._scores()
-        for place in range(len(forward) - 2, -1, -1):
-            backward[place] = (scores + row[0, place + 1] + backward[place + 1]).logsumexp(1)
+        scores = self._scores().to(row)
+        for place in range(len(row) - 2, -1, -1):
+            backward[place] = (scores + row[place + 1] + backward[place + 1]).logsumexp(1)
         return (forward + backward).softmax(1)
 
     def best(self, emissions: torch.Tensor) -> list[int]:
         """The best row of tags for one row of words (Viterbi), never a forbidden step, start or end."""
-        scores = self._scores()
-        reached = emissions[0].float() + self.starts
+        row = emissions.double()
+        scores = self._scores().to(row)
+        reached = row[0] + self.starts.to(row)
         back = []
-        for word in emissions[1:].float():
+        for word in row[1:]:
             reached, before = (reached.unsqueeze(1) + scores).max(0)
             reached = reached + word
             back.append(before)
-        tag = int((reached + self.ends).argmax())
+        tag = int((reached + self.ends.to(row)).argmax())
         found = [tag]
         for before in reversed(back):
             tag = int(before[tag])
@@ -93,7 +94,7 @@ class CRF(nn.Module):
 
     def _forward(self, emissions: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """For each word and tag the logarithm of the sum over all rows of tags up to it; padding repeats the last."""
-        scores = self._scores()
+        scores = self._scores().to(emissions)
         found = [emissions[:, 0]]
         for place in range(1, emissions.shape[1]):
             step = (found[-1].unsqueeze(2) + scores).logsumexp(1) + emissions[:, place]

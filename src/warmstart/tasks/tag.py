@@ -17,7 +17,7 @@ from warmstart.errors import DataError, RecipeError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
 from warmstart.tasks.base import Feature, Task
-from warmstart.tasks.common.entities import check_entities, labels_checked, segments
+from warmstart.tasks.common.entities import check_entities, labels_checked, row_f1, segments
 from warmstart.tasks.common.labels import LabelMap
 from warmstart.tasks.common.texts import no_panic, pad, pad_labels
 from warmstart.tasks.common.units import Place, best_views, characters_of, covering, joined, words_of
@@ -109,7 +109,7 @@ class Tag(Task[TagOptions]):
             row = {"text": given}
         elif isinstance(given, Mapping):
             row = {name: given[name] for name in ("text", "words") if name in given}
-        elif given and all(isinstance(word, str) and word.strip() for word in given):
+        elif isinstance(given, Sequence) and given and all(isinstance(word, str) and word.strip() for word in given):
             text, places = join_words(given)
             row = {"text": text, "words": [{"start": start, "end": end} for start, end in places]}
         if not isinstance(row.get("text"), str):
@@ -179,8 +179,7 @@ class Tag(Task[TagOptions]):
         entities = []
         if len(units):
             if self.crf is not None:
-                scores = scores.to(self.crf.transitions.device)
-                best, chances = self.crf.best(scores), self.crf.marginals(scores).cpu()
+                best, chances = self.crf.best(scores), self.crf.marginals(scores)
             else:
                 chances = scores.softmax(1)
                 best = chances.argmax(1).tolist()
@@ -197,6 +196,13 @@ class Tag(Task[TagOptions]):
         """By seqeval in its strict mode; each row is cut where any entity, true or given, begins or ends."""
         both = [segments(gold, given["entities"]) for gold, given in zip(answers, predictions, strict=True)]
         return metrics.entities([gold for gold, _ in both], [given for _, given in both])
+
+    def scores(
+        self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
+    ) -> Sequence[float] | None:
+        """F1 of each row; 1 where there is nothing to find and nothing was given."""
+        both = zip(columns["entities"], predictions, strict=True)
+        return [row_f1(gold, given["entities"]) for gold, given in both]
 
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
         labels_checked(self.kinds, answers, where)
