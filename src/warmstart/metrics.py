@@ -1,12 +1,15 @@
-"""Numbers that say how good predictions are: plain functions on lists and arrays, over scikit-learn and SciPy."""
+"""Scores of predictions: plain functions on lists and arrays, over scikit-learn, SciPy and seqeval."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import stats
 from sklearn import metrics as sk
+
+from warmstart.errors import MissingExtra
 
 
 def one_label(gold: Sequence[int], predicted: Sequence[int]) -> dict[str, float]:
@@ -79,3 +82,32 @@ def relation_of(label: str) -> str:
 
 _NONE = "\0"
 """No relation has this name: a label may not hold it."""
+
+
+def entities(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Precision, recall and F1 over all entities, and the mean F1 over types, from rows of BIO tags.
+
+    By seqeval in its strict mode (scheme IOB2): an entity counts where its first word, last word and type are right.
+    """
+    seqeval = need_seqeval()
+    from seqeval.scheme import IOB2
+
+    strict = {"mode": "strict", "scheme": IOB2, "zero_division": 0}
+    rows = [list(row) for row in gold], [list(row) for row in predicted]
+    if not any(tag != "O" for row in (*rows[0], *rows[1]) for tag in row):
+        return dict.fromkeys(("f1", "precision", "recall", "macro_f1"), float("nan"))  # nothing to find, nothing found
+    return {
+        "f1": float(seqeval.f1_score(*rows, **strict)),
+        "precision": float(seqeval.precision_score(*rows, **strict)),
+        "recall": float(seqeval.recall_score(*rows, **strict)),
+        "macro_f1": float(seqeval.f1_score(*rows, average="macro", **strict)),
+    }
+
+
+def need_seqeval() -> Any:
+    """The library that scores entities; an error that says how to get it where it is missing."""
+    try:
+        import seqeval.metrics
+    except ImportError:
+        raise MissingExtra("tagging is measured by seqeval: pip install 'warmstart[tag]'") from None
+    return seqeval.metrics

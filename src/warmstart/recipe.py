@@ -239,7 +239,7 @@ class TaskChoice(Options, extra="allow"):
     """A task and its own options."""
 
     name: str = "classify"
-    """What is learned: `classify`, `score`."""
+    """What is learned: `classify`, `score`, `tag`."""
 
     @property
     def options(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from warmstart.data import delimited, hub, json_rows, jsonl, parquet
+from warmstart.data import conll, delimited, hub, json_rows, jsonl, parquet
 from warmstart.data.findings import Findings
 from warmstart.data.source import Record, Source, Wanted, format_of, is_hub, place, unit, wanted
 from warmstart.data.values import Fault, Values
@@ -96,6 +96,7 @@ def _records(file: str, source: Source, columns: Sequence[Wanted], findings: Fin
 _READERS: dict[str, Callable[[str, Source, Sequence[Wanted], Findings], Iterator[Record]]] = {
     "jsonl": jsonl.records,
     "json": json_rows.records,
+    "conll": conll.records,
 }
 """The reader of each format that is neither delimited nor Parquet."""
 

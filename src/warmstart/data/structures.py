@@ -22,7 +22,7 @@ def ranges(column: Column, value: Any, wrong: Wrong) -> list[dict[str, int]]:
 
 
 def entities(column: Column, value: Any, wrong: Wrong) -> list[dict[str, Any]]:
-    """A list of places with labels, in the order of the text."""
+    """A list of places with labels, in the order of the text; the `text` there, too, where it is given (or `name`)."""
     found = []
     for item in _items(column, value, wrong):
         if not isinstance(item, dict):
@@ -30,7 +30,9 @@ def entities(column: Column, value: Any, wrong: Wrong) -> list[dict[str, Any]]:
         label = next((item[name] for name in _LABELS if name in item), None)
         if not isinstance(label, str) or not label.strip():
             raise wrong(f"{str(item)[:80]!r} has no label; expected one under {', '.join(_LABELS)}")
-        found.append({**_range(item.get("span", item), wrong), "label": label})
+        told = item.get("text", item.get("name"))
+        named = {"text": told} if isinstance(told, str) else {}
+        found.append({**_range(item.get("span", item), wrong), "label": label, **named})
     return sorted(found, key=lambda one: (one["start"], one["end"]))
 
 

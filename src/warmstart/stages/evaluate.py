@@ -71,9 +71,9 @@ def _keep(
     for name in given[0]:
         values = [prediction[name] for prediction in given]
         # Labels are data, not columns: a mapping is kept as JSON text, whatever characters its labels have.
-        columns[f"given_{name}" if name in columns else name] = [
-            json.dumps(value, ensure_ascii=False) if _nested(value) else value for value in values
-        ]
+        if any(map(_nested, values)):
+            values = [json.dumps(value, ensure_ascii=False) for value in values]
+        columns[f"given_{name}" if name in columns else name] = values
     pq.write_table(pa.table(columns), path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -158,6 +159,7 @@ def encode(
         return table.open_written(path), {}
     cut = Cut()
     first: list[int] = []
+    lost: Counter[int] = Counter()
 
     def batches() -> Iterator[dict[str, list[Any]]]:
         with progress.bar("reading tokens", len(rows)) as bar:
@@ -170,8 +172,10 @@ def encode(
                         cut.add(feature)
                     if feature["cut"] and not first:
                         first.append(feature["row"])
+                    if feature.get("lost"):
+                        lost[feature["row"]] += feature["lost"]
                 bar.advance(count)
-                names = [name for name in features[0] if name not in {"cut", "tokens", "of"}]
+                names = [name for name in features[0] if name not in {"cut", "tokens", "of", "lost"}]
                 yield {name: [feature[name] for feature in features] for name in names}
 
     encoded = table.write(batches(), path)
@@ -179,4 +183,10 @@ def encode(
         file, line = rows.place(first[0])
         message = cut.told(window, ", this one first")
         findings.add("window-cut", "warning", message, file, line, cut.rows_cut, rows.unit(file))
+    if lost:
+        file, line = rows.place(next(iter(lost)))
+        message = (
+            f"{lost.total():,} entities begin or end inside a word, one here first; they are learned as all they touch"
+        )
+        findings.add("entity-inside", "warning", message, file, line, lost.total(), rows.unit(file))
     return encoded, asdict(cut)

@@ -18,7 +18,7 @@ PAIR = Column("pair", "text", "the second text, where pairs are learned", requir
 
 def encode_texts(rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window, pair: bool) -> list[dict[str, Any]]:
     """One feature a row, as `windows.encode` gives it: ids, segments, and how many tokens there are and are cut."""
-    with _no_panic():
+    with no_panic():
         frame = Frame.of(tokenizer, pair)
         first = token_ids(tokenizer, rows["text"])
         second: Sequence[list[int] | None] = token_ids(tokenizer, rows["pair"]) if pair else [None] * len(first)
@@ -39,6 +39,14 @@ def pad(features: Sequence[Mapping[str, Any]], tokenizer: Any) -> dict[str, torc
     return batch if counts[0] is None else {**batch, "slices": torch.tensor(counts)}
 
 
+def pad_labels(labels: Sequence[Sequence[int]], tokenizer: Any, fill: int) -> torch.Tensor:
+    """One label a token, padded to the longest on the side that the tokenizer pads."""
+    width = max(map(len, labels))
+    left = tokenizer.padding_side == "left"
+    rows = [[fill] * (width - len(row)) + list(row) if left else [*row, *[fill] * (width - len(row))] for row in labels]
+    return torch.tensor(rows)
+
+
 def count_slices(feature: Mapping[str, Any]) -> int | None:
     """How many slices a feature holds, or None where its text was not to be sliced."""
     ids = feature["input_ids"]
@@ -46,7 +54,7 @@ def count_slices(feature: Mapping[str, Any]) -> int | None:
 
 
 @contextmanager
-def _no_panic() -> Iterator[None]:
+def no_panic() -> Iterator[None]:
     """Turn a tokenizer's panic into an error: it is no Exception, has no name to import, and passes every handler."""
     try:
         yield

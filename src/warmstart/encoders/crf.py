@@ -1,0 +1,116 @@
+"""A linear-chain conditional random field: tags that are scored together, each with the one before.
+
+"Conditional Random Fields", Lafferty, McCallum and Pereira 2001. The score of a row of tags is the sum of each word's
+own score (its emission, from the encoder's head) and of each step from a tag to the next (its transition, learned
+here). Rows have their words first and padding last, told by a mask. There is no score for the first and the last tag:
+so a window that begins inside a sentence is treated like any other.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import safetensors
+import torch
+from torch import nn
+
+from warmstart.errors import ModelError
+
+NAME = "crf.transitions"
+"""The one tensor of it, as it is called among the weights of a model that it is attached to as `crf`."""
+FORBIDDEN = -1e4
+"""What a step costs that the scheme does not allow: never taken, and no infinity to subtract from another."""
+
+
+class CRF(nn.Module):
+    """Transitions between tags; computes in 32 bits or more, whatever the encoder does.
+
+    Args:
+        steps: Which tag may follow which: a row for the first, a column for the second.
+        starts: Which tags may come first; minded when the best row is looked for.
+        ends: Which tags may come last; likewise.
+    """
+
+    steps: torch.Tensor
+    starts: torch.Tensor
+    ends: torch.Tensor
+
+    def __init__(self, steps: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor) -> None:
+        super().__init__()
+        self.transitions = nn.Parameter(torch.zeros(steps.shape))
+        # What the scheme forbids follows from the labels, so it is not saved.
+        self.register_buffer("steps", (~steps) * FORBIDDEN, persistent=False)
+        self.register_buffer("starts", (~starts) * FORBIDDEN, persistent=False)
+        self.register_buffer("ends", (~ends) * FORBIDDEN, persistent=False)
+
+    def log_likelihood(self, emissions: torch.Tensor, tags: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """The logarithm of the probability of each row of tags; 0 for a row without words.
+
+        Args:
+            emissions: Words' own scores, of shape (rows, words, tags).
+            tags: The right tags, of shape (rows, words); anything where the mask is false.
+            mask: Which of them are words.
+        """
+        with torch.autocast(emissions.device.type, enabled=False):
+            emissions, scores = emissions.float(), self._scores()
+            tags = tags.masked_fill(~mask, 0)
+            own = emissions.gather(2, tags.unsqueeze(2)).squeeze(2)
+            steps = scores[tags[:, :-1], tags[:, 1:]]
+            score = (own * mask).sum(1) + (steps * mask[:, 1:]).sum(1)
+            return torch.where(mask.any(1), score - self._forward(emissions, mask)[:, -1].logsumexp(1), 0.0)
+
+    def marginals(self, emissions: torch.Tensor) -> torch.Tensor:
+        """The probability of each tag at each word of one row, of shape (words, tags), in 64 bits."""
+        # Sums over a long text are large, and what is wanted is a small difference between them.
+        row = emissions.double().clone()
+        row[0] += self.starts.to(row)
+        row[-1] += self.ends.to(row)
+        forward = self._forward(row.unsqueeze(0), torch.ones(1, len(row), dtype=torch.bool, device=row.device))[0]
+        backward = torch.zeros_like(forward)
+        scores = self._scores().to(row)
+        for place in range(len(row) - 2, -1, -1):
+            backward[place] = (scores + row[place + 1] + backward[place + 1]).logsumexp(1)
+        return (forward + backward).softmax(1)
+
+    def best(self, emissions: torch.Tensor) -> list[int]:
+        """The best row of tags for one row of words (Viterbi), never a forbidden step, start or end."""
+        row = emissions.double()
+        scores = self._scores().to(row)
+        reached = row[0] + self.starts.to(row)
+        back = []
+        for word in row[1:]:
+            reached, before = (reached.unsqueeze(1) + scores).max(0)
+            reached = reached + word
+            back.append(before)
+        tag = int((reached + self.ends.to(row)).argmax())
+        found = [tag]
+        for before in reversed(back):
+            tag = int(before[tag])
+            found.append(tag)
+        return found[::-1]
+
+    def _scores(self) -> torch.Tensor:
+        return self.transitions.float() + self.steps
+
+    def _forward(self, emissions: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """For each word and tag the logarithm of the sum over all rows of tags up to it; padding repeats the last."""
+        scores = self._scores().to(emissions)
+        found = [emissions[:, 0]]
+        for place in range(1, emissions.shape[1]):
+            step = (found[-1].unsqueeze(2) + scores).logsumexp(1) + emissions[:, place]
+            found.append(torch.where(mask[:, place, None], step, found[-1]))
+        return torch.stack(found, 1)
+
+
+def load_crf(crf: CRF, folder: Path) -> None:
+    """Fill in the transitions that lie beside a saved model's weights."""
+    for path in sorted(folder.glob("*.safetensors")):
+        with safetensors.safe_open(path, "pt") as file:
+            if NAME in file.keys():  # noqa: SIM118 - no mapping, it has keys alone
+                found = file.get_tensor(NAME)
+                if found.shape != crf.transitions.shape:
+                    shapes = f"found shape {tuple(found.shape)}, expected {tuple(crf.transitions.shape)}"
+                    raise ModelError(f"{path}: {NAME}: {shapes}, a row and a column for each label")
+                crf.transitions.data.copy_(found)
+                return
+    raise ModelError(f"{folder}: has no {NAME} among its weights. To put a CRF on a head without one, say head: new")

@@ -1,0 +1,285 @@
+"""tag: which words of a text belong together and what they are, as names, places and products."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import torch
+from torch.nn import functional as F
+
+from warmstart import metrics, schemes
+from warmstart.alignment import Pieces, join_words, owners, pieces
+from warmstart.encoders.crf import CRF, load_crf
+from warmstart.errors import DataError, RecipeError
+from warmstart.options import Options
+from warmstart.schema import Column, Schema
+from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.common.entities import check_entities, labels_checked, row_f1, segments
+from warmstart.tasks.common.labels import LabelMap
+from warmstart.tasks.common.texts import no_panic, pad, pad_labels
+from warmstart.tasks.common.units import Place, best_views, characters_of, covering, joined, words_of
+from warmstart.windows import Frame, Window, slices
+
+IGNORED = -100
+"""The label of a token that is not scored."""
+
+
+class TagOptions(Options):
+    """Options of `task: {name: tag, …}`."""
+
+    scheme: Literal["BIO", "IOBES"] = "BIO"
+    """The tags the model learns: `BIO` (first word, other words), or `IOBES`, which marks last and single words too. A
+    file may be in any scheme: it is read into places and labels first."""
+    score_pieces: Literal["first", "last", "all"] = "first"
+    """Which of a word's pieces says its tag: the `first`, the `last`, or `all`, whose scores are averaged."""
+    crf: bool = False
+    """Score the tags of a text together, with a linear-chain CRF (Lafferty et al. 2001): no tag then follows one that
+    it cannot. Its weights lie beside the model's; plain `transformers` leaves them out and gives each word's scores."""
+    units: Literal["word", "character"] = "word"
+    """What gets a tag: a `word` as the data gives it, or, in raw text, a stretch of letters and digits, any other sign
+    and every character of a script without spaces by itself; or each `character`, which the tokenizer then reads alone:
+    no entity begins or ends inside one."""
+
+
+class Tag(Task[TagOptions]):
+    """Places in a text, each with a label."""
+
+    name = "tag"
+    options_class = TagOptions
+    auto_class = "AutoModelForTokenClassification"
+    headline = "f1"
+    own_windows = True
+
+    def __init__(self, options: TagOptions, pair: bool, labels: LabelMap) -> None:
+        super().__init__(options, pair)
+        if options.crf and options.score_pieces == "all":
+            raise RecipeError("task.crf: reads one piece a word; say task.score_pieces: first or last")
+        self.labels = labels
+        self.kinds = LabelMap(tuple(dict.fromkeys(schemes.split(name)[1] for name in labels.names if name != "O")))
+        self.crf: CRF | None = None
+
+    @classmethod
+    def schema(cls, options: TagOptions) -> Schema:
+        return Schema(
+            (
+                Column("text", "text", "the text"),
+                Column("words", "ranges", "where each word of the text stands, if it is cut already", required=False),
+                Column("entities", "entities", "what is learned: start, end and label of each", answer=True),
+            ),
+            check_entities,
+        )
+
+    @classmethod
+    def learn(cls, options: TagOptions, answers: Iterable[Any], pair: bool, saved: Any = None) -> Self:
+        metrics.need_seqeval()
+        kinds = {entity["label"] for answer in answers for entity in answer}
+        if not kinds:
+            raise DataError(
+                "no training row has an entity, so there is nothing to learn; expected some. Are the tags in another "
+                "column (--column entities=NUMBER)?",
+                "label-one",
+            )
+        labels = LabelMap(tuple(schemes.tags_of(options.scheme, sorted(kinds))))
+        if saved is not None:
+            labels = LabelMap.of_config(saved.id2label).same_as(labels)
+        return cls(options, pair, labels)
+
+    @classmethod
+    def of(cls, options: TagOptions, pair: bool, config: Any) -> Self:
+        return cls(options, pair, LabelMap.of_config(config.id2label))
+
+    def config(self) -> dict[str, Any]:
+        return self.labels.config()
+
+    def ready(self, model: Any, folder: Path | None) -> Any:
+        if self.options.crf:
+            self.crf = self._crf()
+            if folder is not None:
+                load_crf(self.crf, folder)
+            model.crf = self.crf.to(model.device)
+        return model
+
+    def row(self, given: Any, number: int) -> Mapping[str, Any]:
+        """A text, or a list of its words; a row may say `words`, too."""
+        row: dict[str, Any] = {}
+        if isinstance(given, str):
+            row = {"text": given}
+        elif isinstance(given, Mapping):
+            row = {name: given[name] for name in ("text", "words") if name in given}
+        elif isinstance(given, Sequence) and given and all(isinstance(word, str) and word.strip() for word in given):
+            text, places = join_words(given)
+            row = {"text": text, "words": [{"start": start, "end": end} for start, end in places]}
+        if not isinstance(row.get("text"), str):
+            raise DataError(f"text {number}: found {given!r}; this model reads a text, or a list of words")
+        if not row["text"].strip():
+            raise DataError(f"text {number} is empty; expected text, as in a file")
+        if wrong := check_entities(row):
+            raise DataError(f"text {number}: {wrong[1]}", wrong[0])
+        return {"words": None, **row}
+
+    def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
+        alone = self.options.units == "character"
+        with no_panic():
+            frame = Frame.of(tokenizer, False)
+            found = pieces(tokenizer, rows["text"], "character" if alone else "text")
+        features: list[Feature] = []
+        more = {} if "entities" in rows else {"left": tokenizer.padding_side == "left"}
+        for number, (text, cut) in enumerate(zip(rows["text"], found, strict=True)):
+            given = rows["words"][number] if "words" in rows else None
+            units, scored = self._units(text, cut, given)
+            entities = rows["entities"][number] if "entities" in rows else None
+            for feature in self._features(cut, units, scored, entities, frame, window):
+                features.append({**feature, "of": number, **more})
+        return features
+
+    def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
+        batch = pad(features, tokenizer)
+        if "labels" in features[0]:
+            batch["labels"] = pad_labels([one["labels"] for one in features], tokenizer, IGNORED)
+        return batch
+
+    def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
+        if self.options.crf and smoothing:
+            raise RecipeError(f"learn.smoothing: found {smoothing}, but task.crf scores whole rows of tags; drop one")
+
+        def own(outputs: Any, labels: torch.Tensor) -> torch.Tensor:
+            scores, scored = outputs["logits"], labels != IGNORED
+            if self.crf is not None:
+                # The scored tokens first, in order, as the CRF wants its words.
+                order = (~scored).int().argsort(dim=1, stable=True)[:, : max(int(scored.sum(1).max()), 1)]
+                chosen = scores.gather(1, order.unsqueeze(2).expand(-1, -1, scores.shape[2]))
+                total = -self.crf.log_likelihood(chosen, labels.gather(1, order), scored.gather(1, order)).sum()
+            else:
+                flat = scores.float().flatten(0, 1)
+                total = F.cross_entropy(
+                    flat, labels.flatten(), ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing
+                )
+            return total / scored.sum().clamp(min=1)  # a batch may hold no word that has a piece
+
+        return own
+
+    def read(self, outputs: Mapping[str, Any], features: Sequence[Feature]) -> list[Any]:
+        """The scores of each feature's own units, the mean over the pieces that count."""
+        found = []
+        for scores, feature in zip(outputs["logits"], features, strict=True):
+            shift = len(scores) - len(feature["input_ids"]) if feature["left"] else 0
+            tokens = torch.tensor([token + shift for at in feature["at"] for token in at], dtype=torch.long)
+            counts = torch.tensor([len(at) for at in feature["at"]], dtype=torch.long)
+            unit = torch.repeat_interleave(torch.arange(len(counts)), counts)
+            sums = torch.zeros(len(counts), scores.shape[1]).index_add_(0, unit, scores[tokens])
+            found.append(sums / counts.unsqueeze(1))
+        return found
+
+    @torch.no_grad()
+    def merge(self, row: Mapping[str, Any], features: Sequence[Feature], parts: Sequence[Any]) -> dict[str, Any]:
+        units, scores = features[0]["units"], torch.cat(list(parts))
+        entities = []
+        if len(units):
+            if self.crf is not None:
+                best, chances = self.crf.best(scores), self.crf.marginals(scores)
+            else:
+                chances = scores.softmax(1)
+                best = chances.argmax(1).tolist()
+            each = chances.gather(1, torch.tensor(best).unsqueeze(1)).squeeze(1)
+            for first, stop, kind in schemes.spans([self.labels.names[tag] for tag in best], self.options.scheme):
+                start, end = units[first][0], units[stop - 1][1]
+                entity = {"start": start, "end": end, "label": kind, "text": row["text"][start:end]}
+                entities.append({**entity, "score": float(each[first:stop].double().mean())})
+        if row.get("words") is None:
+            return {"entities": entities}
+        return {"entities": entities, "tags": self._tags(row["words"], entities)}
+
+    def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """By seqeval in its strict mode; each row is cut where any entity, true or given, begins or ends."""
+        both = [segments(gold, given["entities"]) for gold, given in zip(answers, predictions, strict=True)]
+        return metrics.entities([gold for gold, _ in both], [given for _, given in both])
+
+    def scores(
+        self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
+    ) -> Sequence[float] | None:
+        """F1 of each row; 1 where there is nothing to find and nothing was given."""
+        both = zip(columns["entities"], predictions, strict=True)
+        return [row_f1(gold, given["entities"]) for gold, given in both]
+
+    def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
+        labels_checked(self.kinds, answers, where)
+
+    def _units(self, text: str, cut: Pieces, given: Sequence[Any] | None) -> tuple[list[Place], list[list[int]]]:
+        """The units of a text that have a piece, and of each the numbers of the pieces that count."""
+        if self.options.units == "character":
+            units = characters_of(text)
+        elif given is not None:
+            units = [(word["start"], word["end"]) for word in given]
+        else:
+            units = joined(words_of(text), cut.places)
+        own: dict[int, list[int]] = {}
+        for number, owner in enumerate(owners(cut.places, units)):
+            if owner >= 0:
+                own.setdefault(owner, []).append(number)
+        take = {"first": slice(0, 1), "last": slice(-1, None), "all": slice(None)}[self.options.score_pieces]
+        return [units[unit] for unit in own], [numbers[take] for numbers in own.values()]
+
+    def _features(
+        self,
+        cut: Pieces,
+        units: list[Place],
+        scored: list[list[int]],
+        entities: Sequence[Any] | None,
+        frame: Frame,
+        window: Window,
+    ) -> Iterable[Feature]:
+        """A feature for each window; every unit is scored in one of them, where it has most context."""
+        length = len(cut.ids)
+        views = slices(length, window.tokens - frame.size, window.overlap)
+        views_of = best_views(scored, views, length)
+        tags, lost = ([], 0) if entities is None else self._targets(units, entities)
+        for number, (start, stop) in enumerate(views):
+            own = range(bisect_left(views_of, number), bisect_left(views_of, number + 1))
+            shift = len(frame.before) - start
+            at = [[token + shift for token in scored[unit] if start <= token < stop] for unit in own]
+            feature: Feature = {**frame.put_around(cut.ids[start:stop]), "tokens": 0 if number else length, "cut": 0}
+            if entities is None:
+                yield {**feature, "at": at, "units": units}
+                continue
+            labels = [IGNORED] * len(feature["input_ids"])
+            for unit, tokens in zip(own, at, strict=True):
+                for token in tokens:
+                    labels[token] = tags[unit]
+            yield {**feature, "labels": labels, "lost": 0 if number else lost}
+
+    def _targets(self, units: Sequence[Place], entities: Sequence[Any]) -> tuple[list[int], int]:
+        """The tag of each unit, and how many entities begin or end inside one: these are learned as all they touch."""
+        spans: list[schemes.Span] = []
+        lost = taken = 0
+        for entity in entities:
+            touched = covering(units, entity["start"], entity["end"])
+            place = (units[touched[0]][0], units[touched[1] - 1][1]) if touched else None
+            lost += place != (entity["start"], entity["end"])
+            if touched and touched[0] >= taken:
+                spans.append((*touched, entity["label"]))
+                taken = touched[1]
+        named = schemes.tags(spans, len(units), self.options.scheme)
+        return [self.labels.ids[tag] for tag in named], lost
+
+    def _tags(self, words: Sequence[Any], entities: Sequence[Any]) -> list[str]:
+        """The entities as a tag for each given word."""
+        places = [(word["start"], word["end"]) for word in words]
+        spans = []
+        for entity in entities:
+            touched = covering(places, entity["start"], entity["end"])
+            if touched:
+                spans.append((*touched, entity["label"]))
+        return schemes.tags(spans, len(places), self.options.scheme)
+
+    def _crf(self) -> CRF:
+        """A CRF that knows which tags of the scheme may follow one another."""
+        names, scheme = self.labels.names, self.options.scheme
+        steps = torch.tensor([[not schemes.fault(scheme, before, after) for after in names] for before in names])
+        starts = torch.tensor([not schemes.fault(scheme, "O", name) for name in names])
+        return CRF(steps, starts, torch.tensor([not schemes.fault(scheme, name, None) for name in names]))
+
+
+TASK = Tag
