@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 import transformers
 
-from warmstart.encoders.architectures import encoder_config, is_pooled, row_of
+from warmstart.encoders.architectures import ARCHITECTURES, encoder_config, is_pooled, row_of
 from warmstart.encoders.heads import PoolingChoice, head_config
 from warmstart.encoders.layers import LayerMap
 from warmstart.encoders.pooled import PooledForSequenceClassification, encoder_class, encoder_options
@@ -22,6 +22,7 @@ from warmstart.encoders.untrusted_tensors import bytes_of_weights
 from warmstart.errors import ModelError, RecipeError
 
 SEQUENCE = "AutoModelForSequenceClassification"
+SPAN = "AutoModelForQuestionAnswering"
 Head = Literal["keep", "new"]
 
 PROBE = "A first text: words, 12.5 and 3 000; l'été, 漢字, 👍🏽\n\tend"
@@ -63,7 +64,8 @@ def load_tokenizer(name: str) -> Any:
 def has_head(config: Any, auto_class: str) -> bool:
     """Whether the saved model has the head of an Auto class already."""
     kind = auto_class.removeprefix("AutoModel")
-    return any(name.endswith(kind) for name in config.architectures or ())
+    # XLNet has two heads for spans; the one that the Auto class takes has "Simple" behind its name.
+    return any(name.removesuffix("Simple").endswith(kind) for name in config.architectures or ())
 
 
 def load_encoder(
@@ -89,6 +91,9 @@ def load_encoder(
         wanted = head_config(found, pooling, kept)
     elif not pooling.free:
         raise RecipeError("layers: pool and tokens are for tasks with one answer a text; leave them out here")
+    else:
+        _check_stock(name, found, auto_class)
+        wanted = encoder_config(found)
     for key, value in config.items():
         setattr(wanted, key, value)
     if encoder_config(wanted).pad_token_id is None:
@@ -106,6 +111,19 @@ def load_encoder(
     if head == "new":
         fresh |= _draw_head(model, layers)
     return Loaded(model, tuple(sorted(fresh)), tuple(sorted(report["unexpected_keys"])))
+
+
+def _check_stock(name: str, config: Any, auto_class: str) -> None:
+    """Refuse an architecture that has no head of the kind, or has it on a decoder."""
+    known = getattr(transformers, auto_class)._model_mapping
+    inside = encoder_config(config)
+    if type(inside) in known and not (auto_class == SPAN and row_of(inside).encoder):
+        return
+    some = ", ".join(sorted({one.model_type for one in known} & set(ARCHITECTURES)))
+    raise ModelError(
+        f"{name}: transformers has no {auto_class.removeprefix('AutoModelFor')} head for a {inside.model_type} encoder; "
+        f"take one of another architecture, such as {some}"
+    )
 
 
 def load_plain(name: str) -> Any:
