@@ -48,6 +48,7 @@ FILES = _table(
         "json": "a line is not JSON",
         "json-object": "a line is JSON, but no object",
         "json-key": "a key stands twice in one object",
+        "squad": "a SQuAD file lacks a key, or has something else there than belongs there",
     },
 )
 VALUES = _table(
@@ -72,6 +73,9 @@ VALUES = _table(
         "ranges-form": "places in a text are not said as start and end",
         "entities-form": "entities are not said as start, end and label",
         "answers-form": "answers are not said as text and start",
+        "answer-blank": "an answer has no text",
+        "answer-place": "an answer does not stand in its context where it says",
+        "answer-impossible": "a question is said to have no answer and has one, or the other way round",
         "id-missing": "a row has no id",
         "part-empty": "a part that is to be held out would have no rows",
     },
@@ -85,6 +89,9 @@ READING = _table(
         "held-out": "how many rows were held out of the training file",
         "labels-none": "rows without any label, where several are allowed",
         "text-space": "texts that start or end with white space",
+        "answers-none": "questions without any answer",
+        "answer-repeated": "an answer that stands twice at one question",
+        "plausible": "plausible answers of a SQuAD file, which are not read",
     },
 ) + _table(
     "warning",

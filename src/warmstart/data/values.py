@@ -32,19 +32,19 @@ class Values:
         self.notes: list[tuple[str, str]] = []
         self._separator = label_separator
         self._types: dict[str, set[type]] = {}
-        self._fields = [(want.column.name, self._converter(want), want.column.answer) for want in wanted]
+        self._fields = [(want.column, self._converter(want)) for want in wanted]
 
     def row(self, values: Sequence[Any]) -> tuple[dict[str, Any], str]:
         """Give the row by column name, and the name of an answer that is missing (or nothing)."""
         row: dict[str, Any] = {}
         missing = ""
-        for (name, convert, answer), value in zip(self._fields, values, strict=True):
-            result = convert(value)
-            if result is None:
-                if not answer:
-                    raise Fault(f"{name!r} is empty. Expected a value in every row.", "id-missing")
-                missing = name
-            row[name] = result
+        for (column, convert), value in zip(self._fields, values, strict=True):
+            row[column.name] = convert(value)
+            if row[column.name] is None:
+                if column.answer:
+                    missing = column.name
+                elif column.required:
+                    raise Fault(f"{column.name!r} is empty. Expected a value in every row.", "id-missing")
         return row, missing
 
     def _converter(self, want: Wanted) -> Callable[[Any], Any]:

@@ -51,7 +51,7 @@ class Span(Task[SpanOptions]):
     auto_class = "AutoModelForQuestionAnswering"
     headline = "f1"
     tunes = True
-    sliced = True
+    own_windows = True
 
     def __init__(self, options: SpanOptions) -> None:
         super().__init__(options, pair=True)
@@ -61,7 +61,7 @@ class Span(Task[SpanOptions]):
     def schema(cls, options: SpanOptions) -> Schema:
         columns = (
             Column("question", "text", "what is asked"),
-            Column("context", "text", "the text that holds the answer"),
+            Column("context", "text", "the text that holds the answer", together=True),
             Column("answers", "answers", "the answers, each with its text and start", answer=True),
             Column("id", "label", "what names the question", required=False),
         )
