@@ -76,7 +76,9 @@ def predict(run: str, rows: str) -> None:
     before = psutil.Process().memory_info().rss / 1e6
     answers = predictor.predict(asked, batch=BATCH)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    right = sum(row["context"][one["start"] : one["end"]] == one["answer"] for row, one in zip(asked, answers, strict=True))
+    right = sum(
+        row["context"][one["start"] : one["end"]] == one["answer"] for row, one in zip(asked, answers, strict=True)
+    )
     characters = sum(len(row["context"]) for row in asked) // len(asked)
     print(json.dumps({"characters": characters, "windows": windows, "right": right, "before": before, "peak": peak}))
 
@@ -120,8 +122,8 @@ def _page(figures: dict[str, Any]) -> str:
     return (
         f"The task `span` on {figures['questions']} questions of the longest articles of covidqa_early takes "
         f"**{figures['ratio']} times** the resident memory, at its peak, that it takes on as many questions of the "
-        f"shortest ones; the mark is {MARK}. The encoder is all-MiniLM-L6-v2 with windows of 384 tokens, {BATCH} a batch; "
-        "each figure is of a process of its own, in which nothing else was done.\n\n"
+        f"shortest ones; the mark is {MARK}. The encoder is all-MiniLM-L6-v2 with windows of 384 tokens, "
+        f"{BATCH} a batch; each figure is of a process of its own, in which nothing else was done.\n\n"
         "| articles | characters, mean | windows | peak, MB | of it above the loaded model, MB |\n"
         f"| --- | ---: | ---: | ---: | ---: |\n{rows}\n\n"
         f"Of {2 * figures['questions']} answers, {figures['right_short'] + figures['right_long']} are the very "

@@ -1,5 +1,7 @@
 """The task `span`: windows over a context, answers read from scores, and what happens where there is none."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -52,7 +54,9 @@ def test_the_answer_is_always_the_characters_it_says(question, context, name, se
     assert len({(one["start"], one["end"]) for one in found["best"]}) == len(scores)
 
 
-WORDS = st.lists(st.sampled_from("the film was good bad alice bob lives in paris x7".split()), min_size=1, max_size=60)
+WORDS = st.lists(
+    st.sampled_from(["the", "film", "was", "good", "alice", "lives", "in", "paris", "x7"]), min_size=1, max_size=60
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -105,7 +109,7 @@ def test_windows_show_all_of_the_context_and_the_question_in_each(size):
     shown = [feature["shows"][1:] for feature in features]
     assert shown[0][0] == 0
     assert shown[-1][1] == size
-    assert all(before[1] - after[0] == WINDOW.overlap for before, after in zip(shown, shown[1:], strict=False))
+    assert all(before[1] - after[0] == WINDOW.overlap for before, after in itertools.pairwise(shown))
     for feature in features:
         assert feature["input_ids"][1 : 1 + len(asked)] == asked
         assert len(feature["input_ids"]) <= WINDOW.tokens
@@ -131,7 +135,9 @@ def test_an_answer_that_is_not_where_it_says_is_refused_or_moved():
     row = {"question": "who", "context": "bob and bob and alice", "answers": [{"text": "bob", "start": 7}], "id": "q1"}
     kind, message = Span.schema(SpanOptions()).check(row)
     assert kind == "answer-place"
-    assert message.startswith("question 'q1': the answer 'bob' is not at 7, where ' bo' stands; it is found nearest at 8")
+    assert message.startswith(
+        "question 'q1': the answer 'bob' is not at 7, where ' bo' stands; it is found nearest at 8"
+    )
     nearest = Span.schema(SpanOptions(misplaced="nearest"))
     assert nearest.check(row) is None
     span = task(misplaced="nearest")
@@ -166,7 +172,7 @@ def test_the_threshold_is_the_best_on_dev_rows():
 
 @pytest.mark.parametrize("given", ["who", ("a", "b", "c"), {"question": "who"}, {"text": "a", "pair": "b"}, 5, None])
 def test_what_is_no_question_with_a_context_is_refused(given):
-    with pytest.raises(DataError, match="text 3: found .* this model reads a question and its context"):
+    with pytest.raises(DataError, match=r"text 3: found .* this model reads a question and its context"):
         task().row(given, 3)
 
 

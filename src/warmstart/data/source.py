@@ -27,8 +27,8 @@ _SUFFIXES: dict[str, Format] = {
 }
 HUB = "hub:"
 GIVES: dict[str, tuple[str, ...]] = {"conll": ("text", "words", "entities"), "json": ("id",)}
-"""Columns that a format gives by itself, whatever the file calls them; read where the schema has them (`id`: where a row
-has one)."""
+"""Columns that a format gives by itself, whatever the file calls them; read where the schema has them. An `id` is
+read where a row has one."""
 NUMBERED = ("json", "parquet")
 """Formats whose rows are told by their number, since a row there has no line of its own."""
 

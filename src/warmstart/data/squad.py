@@ -1,14 +1,15 @@
-"""SQuAD files as rows: questions stand under paragraphs under articles (Rajpurkar et al. 2016; 2018 for version 2.0)."""
+"""SQuAD files as rows: questions stand under paragraphs under articles (Rajpurkar et al. 2016; 2018 for 2.0)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from warmstart.data.findings import Findings
 from warmstart.errors import DataError
 
 Row = dict[str, Any]
+Where = Callable[[], str]
 
 
 def is_squad(found: object) -> bool:
@@ -23,14 +24,18 @@ def rows(file: str, found: Any, findings: Findings) -> Iterator[Row]:
     """
     known: dict[str, int] = {}
     number = plausible = 0
-    for at, article in _items(f"{file}:row 1", "", found, "data"):
-        for place, paragraph in _items(f"{file}:row {number + 1}", at, article, "paragraphs"):
+
+    def where() -> str:
+        """The row that comes next, as a place."""
+        return f"{file}:row {number + 1}"
+
+    for at, article in _items(where, "", found, "data"):
+        for place, paragraph in _items(where, at, article, "paragraphs"):
             if "context" not in paragraph:
-                raise _lacks(f"{file}:row {number + 1}", place, paragraph, "context")
-            for path, item in _items(f"{file}:row {number + 1}", place, paragraph, "qas"):
+                raise _lacks(where, place, paragraph, "context")
+            for path, item in _items(where, place, paragraph, "qas"):
+                row = {"title": article.get("title"), "context": paragraph["context"], **_question(where, path, item)}
                 number += 1
-                row = {"title": article.get("title"), "context": paragraph["context"]}
-                row |= _question(f"{file}:row {number}", path, item)
                 earlier = known.setdefault(str(row["id"]), number)
                 if earlier != number:
                     what = f"the id {row['id']!r} stands at row {earlier} already"
@@ -42,36 +47,38 @@ def rows(file: str, found: Any, findings: Findings) -> Iterator[Row]:
         findings.add("plausible", "note", what, file, count=plausible)
 
 
-def _question(where: str, path: str, item: dict[str, Any]) -> Row:
+def _question(where: Where, path: str, item: dict[str, Any]) -> Row:
     for key in ("question", "id"):
         if key not in item:
             raise _lacks(where, path, item, key)
     name = f"question {item['id']!r}"
     impossible, answers = item.get("is_impossible"), item.get("answers")
     if impossible is not None and not isinstance(impossible, bool):
-        raise DataError(f"{where}: {name}: is_impossible is {impossible!r}. Expected true or false.", "squad")
+        raise DataError(f"{where()}: {name}: is_impossible is {impossible!r}. Expected true or false.", "squad")
     if impossible and answers is None:
         answers = []
     if impossible is not None and answers is not None and impossible == bool(answers):
         said = "has answers, and is_impossible is true" if impossible else "has none, and is_impossible is false"
-        raise DataError(f"{where}: {name}: {said}. Correct the one or the other.", "answer-impossible")
+        raise DataError(f"{where()}: {name}: {said}. Correct the one or the other.", "answer-impossible")
     return {"question": item["question"], "id": item["id"], "answers": answers}
 
 
-def _items(where: str, path: str, parent: dict[str, Any], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _items(where: Where, path: str, parent: dict[str, Any], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects in the list under a key, each with its path in the file."""
     if key not in parent:
         raise _lacks(where, path, parent, key)
     path = f"{path}.{key}" if path else key
     if not isinstance(parent[key], list):
-        raise DataError(f"{where}: {path} is a {type(parent[key]).__name__}. Expected a list, as SQuAD has it.", "squad")
+        raise DataError(
+            f"{where()}: {path} is a {type(parent[key]).__name__}. Expected a list, as SQuAD has it.", "squad"
+        )
     for number, item in enumerate(parent[key]):
         if not isinstance(item, dict):
             found = f"{path}[{number}] is {str(item)[:60]!r}"
-            raise DataError(f"{where}: {found}. Expected an object, as SQuAD has it.", "squad")
+            raise DataError(f"{where()}: {found}. Expected an object, as SQuAD has it.", "squad")
         yield f"{path}[{number}]", item
 
 
-def _lacks(where: str, path: str, found: dict[str, Any], key: str) -> DataError:
+def _lacks(where: Where, path: str, found: dict[str, Any], key: str) -> DataError:
     has = ", ".join(map(repr, list(found)[:10])) or "nothing"
-    return DataError(f"{where}: {path} has no {key!r}, but {has}. Expected it, as SQuAD has it.", "squad")
+    return DataError(f"{where()}: {path} has no {key!r}, but {has}. Expected it, as SQuAD has it.", "squad")

@@ -121,8 +121,8 @@ def _check_stock(name: str, config: Any, auto_class: str) -> None:
         return
     some = ", ".join(sorted({one.model_type for one in known} & set(ARCHITECTURES)))
     raise ModelError(
-        f"{name}: transformers has no {auto_class.removeprefix('AutoModelFor')} head for a {inside.model_type} encoder; "
-        f"take one of another architecture, such as {some}"
+        f"{name}: transformers has no {auto_class.removeprefix('AutoModelFor')} head for the architecture "
+        f"{inside.model_type}; take an encoder of another one: {some}"
     )
 
 

@@ -33,10 +33,11 @@ class SpanOptions(Options):
     f1: Literal["words", "characters"] = "words"
     """What the F1 of an answer counts: `words`, or `characters` for languages written without spaces."""
     units: Literal["word", "character"] = "word"
-    """What the tokenizer cuts into pieces: each `word`, as it does by itself, or each `character` alone, so that an answer
-    may begin and end anywhere in scripts without spaces."""
+    """What the tokenizer cuts into pieces: each `word`, as it does by itself, or each `character` alone, so that an
+    answer may begin and end anywhere in scripts without spaces."""
     misplaced: Literal["refuse", "nearest"] = "refuse"
-    """An answer that does not stand in the context where it says: `refuse` it, or take the `nearest` place of its text."""
+    """An answer that does not stand in the context where it says: `refuse` it, or take the `nearest` place where its
+    text stands."""
 
 
 class Span(Task[SpanOptions]):
@@ -219,7 +220,7 @@ def _windows(question: Sequence[int], context: Pieces, frame: Frame, tokenizer: 
 
 
 def _none(ids: Sequence[int], special: int | None) -> int:
-    """The place that stands for no answer: the tokenizer's first token, wherever it puts that, else the first of all."""
+    """The place that stands for no answer: the tokenizer's CLS token, wherever it puts that, else the first of all."""
     return ids.index(special) if special in ids else 0
 
 
@@ -237,11 +238,13 @@ def _targets(answers: Sequence[Mapping[str, Any]], context: str, found: Pieces) 
 
 
 def _aim(feature: Feature, targets: Sequence[Place]) -> None:
-    """Put the places to be learned in, of the first answer that the window shows whole; what only reading needs goes."""
+    """Put in what is to be learned: the place of the first answer that the window shows whole, or of none."""
     offset, low, high = feature.pop("shows")
     none = feature.pop("none")
     del feature["places"], feature["padded_left"]
-    inside = ((offset + first - low, offset + stop - 1 - low) for first, stop in targets if low <= first and stop <= high)
+    inside = (
+        (offset + first - low, offset + stop - 1 - low) for first, stop in targets if low <= first and stop <= high
+    )
     feature["start_positions"], feature["end_positions"] = next(inside, (none, none))
 
 

@@ -11,4 +11,6 @@ def check_spans(seen: Sightings, column: str) -> None:
         if not answers:
             seen.see("answers-none", row, "no answer at all, which counts as an answer")
         elif len(answers) > 1 and len({(one["text"], one["start"]) for one in answers}) < len(answers):
-            seen.see("answer-repeated", row, f"an answer stands twice among {len(answers)}: {shown(answers[0]['text'])}")
+            seen.see(
+                "answer-repeated", row, f"an answer stands twice among {len(answers)}: {shown(answers[0]['text'])}"
+            )
