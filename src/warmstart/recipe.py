@@ -236,7 +236,7 @@ class TaskChoice(Options, extra="allow"):
     """A task and its own options."""
 
     name: str = "classify"
-    """What is learned: `classify`, `score`."""
+    """What is learned: `classify`, `score`, `span`."""
 
     @property
     def options(self) -> dict[str, Any]:

@@ -62,8 +62,8 @@ def runs(encoder, files, tmp_path_factory):
     return make
 
 
-def test_every_task_has_a_case():
-    assert {case.task for case in CASES.values()} == set(tasks.names())
+def test_every_case_is_of_a_task():
+    assert {case.task for case in CASES.values()} <= set(tasks.names())
 
 
 @pytest.mark.parametrize("name", tasks.names())

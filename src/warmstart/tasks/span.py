@@ -152,6 +152,9 @@ class Span(Task[SpanOptions]):
             best = given[0]
         return {**best, "no_answer_score": doubt, "best": given[: self.options.best]}
 
+    def scores(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[float]:
+        return [self._f1(gold, one["answer"]) for gold, one in zip(columns["answers"], predictions, strict=True)]
+
     def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         gold = [[answer["text"] for answer in row] for row in answers]
         return metrics.answers(gold, [given["answer"] for given in predictions], self.options.f1 == "characters")
@@ -162,13 +165,12 @@ class Span(Task[SpanOptions]):
         has = [bool(gold) for gold, _ in rows]
         if self.options.no_answer != "allowed" or self.options.threshold is not None or all(has):
             return self
-        characters = self.options.f1 == "characters"
-        scores = [
-            metrics.found_answer([answer["text"] for answer in gold], given["best"][0]["answer"], characters)[1]
-            for gold, given in rows
-        ]
+        scores = [self._f1(gold, given["best"][0]["answer"]) for gold, given in rows]
         threshold = metrics.no_answer_threshold(scores, [given["no_answer_score"] for _, given in rows], has)
         return type(self)(self.options.model_copy(update={"threshold": threshold}))
+
+    def _f1(self, gold: Sequence[Mapping[str, Any]], given: str) -> float:
+        return metrics.found_answer([answer["text"] for answer in gold], given, self.options.f1 == "characters")[1]
 
 
 def check_texts(row: Mapping[str, Any]) -> tuple[str, str] | None:
