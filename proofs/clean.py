@@ -26,6 +26,10 @@ FILES: dict[str, dict[str, Any]] = {
         "data.format": "jsonl",
     },
     "open/jglue/datasets/jnli*/*.json": {"text": "sentence1", "pair": "sentence2", "data.format": "jsonl"},
+    "open/jglue/datasets/jsquad*/*.json": {"task": "span"},
+    "open/xquad/*.json": {"task": "span"},
+    # Some of its answers are off by white space, which is an error in the file.
+    "open/covidqa_early/data/*/*.json": {"task": {"name": "span", "misplaced": "nearest"}},
     "open/korsts/KorSTS/*.tsv": {"task": "score", "text": "sentence1", "pair": "sentence2", "label": "score"},
     "open/korsts/KorNLI/*.tsv": {"text": "sentence1", "pair": "sentence2", "label": "gold_label"},
     "measure-only/rt-polarity/*.tsv": {**_NUMBERED, "label": "1", "text": "2"},

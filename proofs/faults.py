@@ -28,7 +28,10 @@ TASKS = {
     "classify": {"task": "classify"},
     "many": {"task": {"name": "classify", "labels": "many"}},
     "score": {"task": "score"},
+    "span": {"task": "span"},
 }
+FORMATS_OF = {"span": ("jsonl", "json")}
+"""Formats of tasks whose rows do not fit into all."""
 
 
 def write(sheet: Sheet, planted: Plant | None, folder: Path) -> dict[str, list[int]]:
@@ -88,10 +91,11 @@ def clean(folder: Path) -> int:
     """Findings in files that nothing was planted in."""
     count = 0
     for task in TASKS:
-        for format in FORMATS:
+        for format in FORMATS_OF.get(task, FORMATS):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            sheet = Sheet(format, task, random.Random(0), clean_rows(task), clean_rows(task, 100), pair=True, id="id")
+            rows, test = clean_rows(task), clean_rows(task, 100)
+            sheet = Sheet(format, task, random.Random(0), rows, test, pair=task != "span", id="id")
             write(sheet, None, folder)
             count += len(findings_of(sheet, folder))
     return count

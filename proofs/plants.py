@@ -421,3 +421,73 @@ def _(sheet: Sheet) -> None:
 def _(sheet: Sheet) -> None:
     del sheet.chunks[1 if sheet.format != "jsonl" else 0 :]
     sheet.expected = ("train", -1)
+
+
+SPAN = {"formats": ("jsonl", "json"), "task": "span"}
+SQUAD = {"formats": ("json",), "task": "span"}
+
+
+@plant("answer-place", **SPAN)
+def _(sheet: Sheet) -> None:
+    [answer] = sheet.row["answers"]
+    answer["answer_start"] += sheet.random.choice((1, 3, -1, 500, -500))
+
+
+@plant("answer-place", **SPAN)
+def _(sheet: Sheet) -> None:
+    sheet.row["answers"][0]["text"] += " indeed"
+
+
+@plant("answer-blank", **SPAN)
+def _(sheet: Sheet) -> None:
+    sheet.row["answers"][0]["text"] = sheet.random.choice(("", " "))
+
+
+@plant("answers-form", **SPAN)
+def _(sheet: Sheet) -> None:
+    wrong = (
+        "river",
+        5,
+        [5],
+        [{"text": "river"}],
+        [{"text": 5, "answer_start": 0}],
+        {"text": ["a"], "answer_start": []},
+    )
+    sheet.row["answers"] = sheet.random.choice(wrong)
+
+
+@plant("answers-none", **SPAN)
+def _(sheet: Sheet) -> None:
+    sheet.row["answers"] = []
+
+
+@plant("answer-repeated", **SPAN)
+def _(sheet: Sheet) -> None:
+    sheet.row["answers"] *= 2
+
+
+@plant("answer-impossible", **SQUAD)
+def _(sheet: Sheet) -> None:
+    sheet.row["is_impossible"] = impossible = sheet.random.choice((True, False))
+    sheet.row["answers"] = sheet.row["answers"] if impossible else []
+
+
+@plant("squad", **SQUAD)
+def _(sheet: Sheet) -> None:
+    if sheet.random.choice((True, False)):
+        del sheet.row[sheet.random.choice(("id", "question"))]
+    else:
+        sheet.row["is_impossible"] = sheet.random.choice(("no", 0, []))
+
+
+@plant("plausible", **SQUAD)
+def _(sheet: Sheet) -> None:
+    sheet.row["plausible_answers"] = sheet.row["answers"]
+    sheet.expected = ("train", -1)
+
+
+@plant("id-repeated", **SQUAD)
+def _(sheet: Sheet) -> None:
+    other = sheet.random.choice([row for row in range(ROWS) if row != sheet.place])
+    sheet.rows[other]["id"] = sheet.row["id"]
+    sheet.expected = ("train", max(other, sheet.place))

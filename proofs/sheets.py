@@ -26,6 +26,10 @@ def clean_rows(task: str, start: int = 0) -> list[dict[str, Any]]:
         one, two = WORDS[number % 10], WORDS[(number // 10 + number * 3) % 10]
         gap = "\n" if number % 7 == 3 else " "
         text = f"{one.capitalize()} and {two} met,{gap}number {number}" + " once more" * (number % 4)
+        if task == "span":
+            answers = [{"text": two, "answer_start": text.index(two)}]
+            rows.append({"id": f"q{number}", "question": f"{two}, or who?", "context": text, "answers": answers})
+            continue
         label: Any = LABELS[number % 3]
         if task == "score":
             label = number % 5 + 0.5
@@ -52,7 +56,7 @@ class Sheet:
     expected: tuple[str, int | None] = ("train", None)
     """The file and row it must be told at; None for the planted row, -1 for no single place."""
     chunks: list[bytes] = field(default_factory=list)
-    """The bytes of the header (in CSV and TSV) and of each row."""
+    """The bytes of the header (in CSV, TSV and JSON) and of each row."""
     starts: list[int] = field(default_factory=list)
     """The line, or row number, at which each row starts."""
 
@@ -63,17 +67,21 @@ class Sheet:
     @property
     def chunk(self) -> int:
         """The place of the planted row among the chunks."""
-        return self.place + (self.format in {"csv", "tsv"})
+        return self.place + (self.format in {"csv", "tsv", "json"})
 
 
 def names(sheet: Sheet) -> list[str]:
     """The columns of the file."""
+    if sheet.task == "span":
+        return ["id", "question", "context", "answers"]
     return ["id", "text", *(["pair"] if sheet.pair else []), "label"]
 
 
 def encode(sheet: Sheet, rows: list[dict[str, Any]]) -> tuple[list[bytes], list[int]]:
     """Bytes of header and rows, and the line each row starts at."""
     columns = names(sheet)
+    if sheet.format == "json":
+        return _squad(rows), list(range(1, len(rows) + 1))
     if sheet.format == "jsonl":
         lines = [json.dumps({name: row[name] for name in columns}) + "\n" for row in rows]
         return [line.encode() for line in lines], list(range(1, len(rows) + 1))
@@ -89,6 +97,16 @@ def encode(sheet: Sheet, rows: list[dict[str, Any]]) -> tuple[list[bytes], list[
         starts.append(line)
         line += text.count("\n")
     return chunks, starts[1:]
+
+
+def _squad(rows: list[dict[str, Any]]) -> list[bytes]:
+    """Rows nested as SQuAD has them, each question under a paragraph of its own."""
+    chunks = ['{"data": [{"title": "all", "paragraphs": [\n']
+    for number, row in enumerate(rows, 1):
+        item = {name: value for name, value in row.items() if name != "context"}
+        paragraph = {"context": row["context"], "qas": [item]}
+        chunks.append(json.dumps(paragraph) + (",\n" if number < len(rows) else "]}]}\n"))
+    return [chunk.encode() for chunk in chunks]
 
 
 def parquet(sheet: Sheet, rows: list[dict[str, Any]], path: Path) -> list[int]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import string
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -111,3 +114,63 @@ def need_seqeval() -> Any:
     except ImportError:
         raise MissingExtra("tagging is measured by seqeval: pip install 'warmstart[tag]'") from None
     return seqeval.metrics
+
+
+def found_answer(gold: Sequence[str], given: str, characters: bool = False) -> tuple[float, float]:
+    """Exact match and F1 of an answer beside the best of the right ones, as SQuAD's own scripts compute them.
+
+    Case, punctuation, English articles and spacing do not count (Rajpurkar et al. 2016). Where no answer is right, an
+    empty one is (Rajpurkar et al. 2018).
+
+    Args:
+        gold: The right answers; none where the question has none.
+        characters: Take F1 over characters, for languages written without spaces.
+    """
+    told = _plain(given)
+    right = [text for text in map(_plain, gold) if text] or [""]
+    return float(told in right), max(_overlap(text, told, characters) for text in right)
+
+
+def answers(gold: Sequence[Sequence[str]], given: Sequence[str], characters: bool = False) -> dict[str, float]:
+    """The means of `found_answer`, and of questions with and without an answer apart where there are both."""
+    scores = [found_answer(right, answer, characters) for right, answer in zip(gold, given, strict=True)]
+    found = {"f1": [f1 for _, f1 in scores], "exact": [exact for exact, _ in scores]}
+    has = [bool(right) for right in gold]
+    if len(set(has)) == 2:
+        for name in ("f1", "exact"):
+            found[f"has_answer_{name}"] = [score for score, there in zip(found[name], has, strict=True) if there]
+        found["no_answer_accuracy"] = [exact for (exact, _), there in zip(scores, has, strict=True) if not there]
+    return {name: float(np.mean(values)) for name, values in found.items()}
+
+
+def no_answer_threshold(scores: Sequence[float], doubts: Sequence[float], has_answer: Sequence[bool]) -> float:
+    """The doubt above which to give no answer, so that the mean score is best: SQuAD 2.0's `find_best_thresh`.
+
+    Args:
+        scores: How good each question's answer is, if it is given.
+        doubts: How much speaks against each question's having an answer.
+    """
+    order = sorted(range(len(doubts)), key=doubts.__getitem__)
+    best = current = float(sum(not there for there in has_answer))
+    threshold = doubts[order[0]] - 1  # nothing is answered
+    for place, index in enumerate(order):
+        current += scores[index] if has_answer[index] else -1
+        last_of_equals = place + 1 == len(order) or doubts[order[place + 1]] > doubts[index]
+        if current > best and last_of_equals:
+            best, threshold = current, doubts[index]
+    return threshold
+
+
+def _plain(answer: str) -> str:
+    """An answer without case, punctuation, articles and spacing."""
+    text = "".join(character for character in answer.lower() if character not in string.punctuation)
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
+
+
+def _overlap(gold: str, given: str, characters: bool) -> float:
+    """F1 of two bags of words, or of characters."""
+    right, told = (list(text.replace(" ", "")) if characters else text.split() for text in (gold, given))
+    if not right or not told:
+        return float(right == told)
+    same = (Counter(right) & Counter(told)).total()
+    return 2 * same / (len(right) + len(told))

@@ -239,7 +239,7 @@ class TaskChoice(Options, extra="allow"):
     """A task and its own options."""
 
     name: str = "classify"
-    """What is learned: `classify`, `score`, `tag`."""
+    """What is learned: `classify`, `score`, `tag`, `span`, `rank`, `choose` or `relate`."""
 
     @property
     def options(self) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class Column:
     Args:
         answer: The column is what is learned, so it may be missing when predicting.
         required: A file without the column is refused.
+        together: Rows with the same value stay on one side where rows are held out.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Column:
     meaning: str
     answer: bool = False
     required: bool = True
+    together: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from warmstart.data.checks.answers import (
     labels_of,
 )
 from warmstart.data.checks.sightings import Sightings
+from warmstart.data.checks.spans import check_spans
 from warmstart.data.checks.texts import check_texts
 from warmstart.data.checks.twins import Hashes, check_across, check_twins, hashes
 from warmstart.data.findings import Finding, Findings
@@ -35,7 +36,9 @@ def check(tables: Mapping[str, Table], schema: Schema, findings: Findings) -> No
         check_twins(seen, found)
         if answer.kind == "number":
             check_scores(seen, answer.name)
-        elif answer.kind not in {"answers", "choice"}:
+        elif answer.kind == "answers":
+            check_spans(seen, answer.name)
+        elif answer.kind != "choice":
             labels = labels_of(table, answer.name)
             check_labels(seen, labels)
             if answer.kind == "label":

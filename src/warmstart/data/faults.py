@@ -48,6 +48,7 @@ FILES = _table(
         "json": "a line is not JSON",
         "json-object": "a line is JSON, but no object",
         "json-key": "a key stands twice in one object",
+        "squad": "a SQuAD file lacks a key, or has something else there than belongs there",
     },
 )
 VALUES = _table(
@@ -81,6 +82,9 @@ VALUES = _table(
         "entity-name": "an entity's text is not what stands at its place",
         "entity-overlap": "two entities share characters",
         "answers-form": "answers are not said as text and start",
+        "answer-blank": "an answer has no text",
+        "answer-place": "an answer does not stand in its context where it says",
+        "answer-impossible": "a question is said to have no answer and has one, or the other way round",
         "id-missing": "a row has no id",
         "part-empty": "a part that is to be held out would have no rows",
         "choice-few": "fewer than two endings to choose from",
@@ -105,6 +109,9 @@ READING = _table(
         "tag-read": "the scheme that a CoNLL file's tags were found to be in",
         "document": "lines of a CoNLL file that begin a document (-DOCSTART-), which are no sentences",
         "text-space": "texts that start or end with white space",
+        "answers-none": "questions without any answer",
+        "answer-repeated": "an answer that stands twice at one question",
+        "plausible": "plausible answers of a SQuAD file, which are not read",
     },
 ) + _table(
     "warning",

@@ -26,8 +26,9 @@ _SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
 }
 HUB = "hub:"
-GIVES: dict[str, tuple[str, ...]] = {"conll": ("text", "words", "entities")}
-"""Columns that a format gives by itself, whatever the file calls them; read where the schema has them."""
+GIVES: dict[str, tuple[str, ...]] = {"conll": ("text", "words", "entities"), "json": ("id",)}
+"""Columns that a format gives by itself, whatever the file calls them; read where the schema has them. An `id` is
+read where a row has one."""
 NUMBERED = ("json", "parquet")
 """Formats whose rows are told by their number, since a row there has no line of its own."""
 

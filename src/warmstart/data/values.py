@@ -34,8 +34,8 @@ class Values:
         self._separator = label_separator
         self._types: dict[str, set[type]] = {}
         self._fields = [
-            (name, self._converter(first), first.column.answer, 1 + len(rest) if first.part else 0)
-            for name, (first, *rest) in itertools.groupby(wanted, lambda want: want.column.name)
+            (first.column, self._converter(first), 1 + len(rest) if first.part else 0)
+            for _, (first, *rest) in itertools.groupby(wanted, lambda want: want.column.name)
         ]
 
     def row(self, values: Sequence[Any]) -> tuple[dict[str, Any], str]:
@@ -43,13 +43,14 @@ class Values:
         row: dict[str, Any] = {}
         missing = ""
         raw = iter(values)
-        for name, convert, answer, parts in self._fields:
-            result = convert(_gathered([next(raw) for _ in range(parts)]) if parts else next(raw))
-            if result is None:
-                if not answer:
-                    raise Fault(f"{name!r} is empty. Expected a value in every row.", "id-missing")
-                missing = name
-            row[name] = result
+        for column, convert, parts in self._fields:
+            found = convert(_gathered([next(raw) for _ in range(parts)]) if parts else next(raw))
+            row[column.name] = found
+            if found is None:
+                if column.answer:
+                    missing = column.name
+                elif column.required:
+                    raise Fault(f"{column.name!r} is empty. Expected a value in every row.", "id-missing")
         return row, missing
 
     def _converter(self, want: Wanted) -> Callable[[Any], Any]:

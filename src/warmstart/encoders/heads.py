@@ -14,6 +14,9 @@ from warmstart.encoders.pooling import MARKED, TOKENS, choose_layers
 from warmstart.errors import ModelError, RecipeError, nearest
 
 
+SPAN = "AutoModelForQuestionAnswering"
+
+
 @dataclass(frozen=True)
 class PoolingChoice:
     """What a sequence head is to read; nothing in particular by default."""
@@ -62,14 +65,16 @@ def head_config(found: Any, choice: PoolingChoice, kept: bool) -> Any:
 
 
 def check_stock(name: str, config: Any, auto_class: str) -> None:
-    """Refuse an encoder for which `transformers` has no head of a kind."""
+    """Refuse an encoder for which `transformers` has no head of a kind, or has it on a decoder."""
     known = getattr(transformers, auto_class)._model_mapping
-    if type(config) not in known:
-        fit = sorted({one.model_type for one in known} & set(ARCHITECTURES))
-        raise ModelError(
-            f"{name}: found model_type {config.model_type!r}, for which transformers has no {auto_class}; "
-            f"expected one that has, such as {', '.join(fit)}"
-        )
+    inside = encoder_config(config)
+    if type(inside) in known and not (auto_class == SPAN and row_of(inside).encoder):
+        return
+    fit = ", ".join(sorted({one.model_type for one in known} & set(ARCHITECTURES)))
+    raise ModelError(
+        f"{name}: transformers has no {auto_class.removeprefix('AutoModelFor')} head for the architecture "
+        f"{inside.model_type}; take an encoder of another one: {fit}"
+    )
 
 
 def _stock(config: Any, chosen: tuple[int, ...], choice: PoolingChoice) -> Mapping[str, str] | None:

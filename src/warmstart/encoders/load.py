@@ -67,7 +67,8 @@ def load_tokenizer(name: str) -> Any:
 def has_head(config: Any, auto_class: str) -> bool:
     """Whether the saved model has the head of an Auto class already."""
     kind = auto_class.removeprefix("AutoModel")
-    return any(name.endswith(kind) for name in config.architectures or ())
+    # XLNet has two heads for spans; the one that the Auto class takes has "Simple" behind its name.
+    return any(name.removesuffix("Simple").endswith(kind) for name in config.architectures or ())
 
 
 def load_encoder(
@@ -94,7 +95,8 @@ def load_encoder(
     elif not pooling.free:
         raise RecipeError("layers: pool and tokens are for tasks with one answer a text; leave them out here")
     else:
-        check_stock(name, wanted, auto_class)
+        check_stock(name, found, auto_class)
+        wanted = encoder_config(found)
     for key, value in config.items():
         setattr(wanted, key, value)
     if encoder_config(wanted).pad_token_id is None:

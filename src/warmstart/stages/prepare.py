@@ -69,7 +69,8 @@ def read_parts(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, 
     check(found, schema, findings)
     stop_at_error(findings)
     texts = texts_of(found["train"], schema)
-    found = _hold_out(found, recipe, texts, schema.answers[0], findings)
+    together = tuple(column.name for column in schema if column.together) or texts
+    found = _hold_out(found, recipe, together, schema.answers[0], findings)
     return Parts(without_shared(found, recipe, texts, findings), findings)
 
 

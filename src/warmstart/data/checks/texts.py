@@ -75,7 +75,9 @@ def _lengths(seen: Sightings, name: str, lengths: Any) -> None:
     half = f"half of the texts have {median:,} or fewer"
     seen.see_all("text-long", far, lambda row: f"{name!r} has {lengths[row]:,} characters; {half}")
     ends = np.flatnonzero(lengths == most)
-    if most >= SHORTEST and len(ends) >= max(SAME, SHARE * len(lengths)):
+    enough = max(SAME, SHARE * len(lengths))
+    # One text that many rows share, as questions do a context, is no sign of cutting.
+    if most >= SHORTEST and len(ends) >= enough and len(set(map(hash, seen.table.select(ends).column(name)))) >= enough:
         what = f"{name!r}: {len(ends):,} texts have exactly {most:,} characters, and none has more: cut before?"
         seen.see("cut-before", int(ends[0]), what)
 

@@ -67,7 +67,7 @@ def no_panic() -> Iterator[None]:
 def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     """The tokens of each text, whole and without special ones."""
     # verbose=False: a text longer than the encoder takes is cut and counted here, which is no news to warn of.
-    with _no_panic():
+    with no_panic():
         found = tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False)
     ids: list[list[int]] = found["input_ids"]
     return ids
