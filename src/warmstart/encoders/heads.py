@@ -13,7 +13,6 @@ from warmstart.encoders.pooled import PooledConfig
 from warmstart.encoders.pooling import MARKED, TOKENS, choose_layers
 from warmstart.errors import ModelError, RecipeError, nearest
 
-
 SPAN = "AutoModelForQuestionAnswering"
 
 
