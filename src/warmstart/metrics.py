@@ -1,12 +1,15 @@
-"""Numbers that say how good predictions are: plain functions on lists and arrays, over scikit-learn and SciPy."""
+"""Numbers that say how good predictions are: plain functions on lists and arrays, over scikit-learn, SciPy and ir-measures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import stats
 from sklearn import metrics as sk
+
+from warmstart.errors import MissingExtra
 
 
 def one_label(gold: Sequence[int], predicted: Sequence[int]) -> dict[str, float]:
@@ -41,3 +44,35 @@ def numbers(gold: Sequence[float], predicted: Sequence[float]) -> dict[str, floa
         "mae": float(sk.mean_absolute_error(truth, answer)),
         "rmse": float(sk.root_mean_squared_error(truth, answer)),
     }
+
+
+def ranking(relevance: Mapping[str, Mapping[str, int]], scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """nDCG, mean average precision, mean reciprocal rank and recall, by ir-measures; the mean over queries.
+
+    All are NaN where no query has both a relevant candidate and another: any order is then as good.
+
+    Args:
+        relevance: By query and document, how relevant it is; queries without any above 0 are left out of the mean.
+        scores: By query and candidate, its score, more is better; candidates without a relevance count as 0.
+    """
+    measures = _measures()
+    asked = {query: judged for query, judged in relevance.items() if max(judged.values(), default=0) > 0}
+    mixed = any(
+        any(judged.get(document, 0) <= 0 for document in scores.get(query, ())) for query, judged in asked.items()
+    )
+    if not mixed:
+        return dict.fromkeys(measures, float("nan"))
+    import ir_measures
+
+    found = ir_measures.calc_aggregate(
+        list(measures.values()), asked, {query: scores.get(query, {}) for query in asked}
+    )
+    return {name: float(found[measure]) for name, measure in measures.items()}
+
+
+def _measures() -> dict[str, Any]:
+    try:
+        from ir_measures import AP, RR, R, nDCG
+    except ImportError:
+        raise MissingExtra("measuring a ranking needs ir-measures: pip install 'warmstart[rank]'") from None
+    return {"ndcg_20": nDCG @ 20, "ndcg_10": nDCG @ 10, "map": AP, "mrr": RR, "recall_100": R @ 100}
