@@ -1,4 +1,4 @@
-"""Numbers that say how good predictions are: plain functions on lists and arrays, over scikit-learn, SciPy and ir-measures."""
+"""Numbers that say how good predictions are: plain functions, over scikit-learn, SciPy and ir-measures."""
 
 from __future__ import annotations
 

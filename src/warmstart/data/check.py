@@ -13,6 +13,7 @@ from warmstart.data.checks.answers import (
     check_shares,
     labels_of,
 )
+from warmstart.data.checks.relevance import check_relevance
 from warmstart.data.checks.sightings import Sightings
 from warmstart.data.checks.texts import check_texts
 from warmstart.data.checks.twins import Hashes, check_across, check_twins, hashes
@@ -35,6 +36,8 @@ def check(tables: Mapping[str, Table], schema: Schema, findings: Findings) -> No
         check_twins(seen, found)
         if answer.kind == "number":
             check_scores(seen, answer.name)
+        elif answer.kind == "relevance":
+            check_relevance(seen, "query", answer.name)
         elif answer.kind not in {"answers", "choice"}:
             labels = labels_of(table, answer.name)
             check_labels(seen, labels)

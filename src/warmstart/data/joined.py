@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-from warmstart.data.findings import Findings
-from warmstart.data.source import Record, Source, Wanted, place
+from warmstart.data.source import Record, Source, Wanted, format_of, is_hub, place
 from warmstart.errors import DataError, RecipeError, nearest
 from warmstart.schema import Column, Schema
 
@@ -17,7 +17,7 @@ Records = Callable[[Sequence[Wanted]], Iterator[Record]]
 
 
 def records(
-    file: str, source: Source, wanted: Sequence[Wanted], read: Records, texts: dict[str, dict[str, str]]
+    file: str, source: Source, wanted: Sequence[Wanted], read: Records, texts: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Record]:
     """Give each row with the texts that its ids name.
 
@@ -42,11 +42,11 @@ def records(
         yield line, [row[name] for name in own]
 
 
-def gather(rows: Iterator[dict[str, str]], source: Source) -> dict[str, str]:
+def gather(rows: Iterator[dict[str, Any]], source: Source) -> dict[str, str]:
     """The text of each id; two texts of one id are an error."""
     found: dict[str, tuple[str, int, int]] = {}
     for row in rows:
-        text, file, line = row["text"], int(row["file"]), int(row["line"])
+        text, file, line = row["text"], row["file"], row["line"]
         earlier = found.setdefault(row["id"], (text, file, line))
         if earlier[1:] != (file, line):
             first = place(source.files[earlier[1]], earlier[2], source)
@@ -58,23 +58,24 @@ def gather(rows: Iterator[dict[str, str]], source: Source) -> dict[str, str]:
     return {key: text for key, (text, _, _) in found.items()}
 
 
-def check_joined(source: Source, format: str) -> None:
+def check_source(source: Source) -> None:
     """Refuse judgements by id without the files that hold the texts."""
-    if format == "qrels":
-        for name in ("queries", "documents"):
-            if getattr(source, name) is None:
-                raise RecipeError(
-                    f"data.{name}: {source.files[0]} names {name} by id; say which file has their texts, "
-                    f"as --set data.{name}={name}.tsv"
-                )
+    if is_hub(source.files[0]) or format_of(source.files[0], source) != "qrels":
+        return
+    for name in ("queries", "documents"):
+        if getattr(source, name) is None:
+            raise RecipeError(
+                f"data.{name}: {source.files[0]} names {name} by id; say which file has their texts, "
+                f"as --set data.{name}={name}.tsv"
+            )
 
 
-def _unknown(where: str, name: str, key: str, source: Source, known: dict[str, str]) -> DataError:
-    files = source.queries if name == "query" else source.documents
+def _unknown(where: str, name: str, key: str, source: Source, known: Mapping[str, str]) -> DataError:
+    files = source.texts[name].files
     hint = nearest(key, list(known)[:10_000])
     hint = f" {hint[0].upper()}{hint[1:]}" if hint.startswith("did") else ""
     return DataError(
-        f"{where}: {name} {key!r} is not in {', '.join(files.files) if files else 'any file'}.{hint} "
+        f"{where}: {name} {key!r} is not in {', '.join(files)}.{hint} "
         "Expected the id of a text there: complete that file, or remove the row.",
         "id-unknown",
     )

@@ -28,8 +28,8 @@ def records(file: str, source: Source, wanted: Sequence[Wanted], findings: Findi
             )
         if len(parts) != len(COLUMNS):
             raise DataError(
-                f"{file}:{number}: found {len(parts)} parts, expected 4: query, 0, document and relevance, as `q1 0 d7 1`. "
-                "If the file is a table of ids, say its --format and --column query_id=NAME, document_id=NAME.",
+                f"{file}:{number}: found {len(parts)} parts, expected 4: query, 0, document, relevance: `q1 0 d7 1`. "
+                "If the file is a table with ids, say its --format and the names of query_id, document_id and label.",
                 "qrels-parts",
             )
         yield number, [parts[index] for index in picked]

@@ -124,4 +124,4 @@ def _rankings(
         asked = vectors_of(predictor, [queries[key] for key in some], "query")
         _, places = neighbours.closest(asked, DEPTH)
         for key, own, best in zip(some, asked, places.tolist(), strict=True):
-            yield key, best, lambda at, own=own: float(vectors[at] @ own)
+            yield key, best, (vectors @ own).item

@@ -16,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers.utils import ModelOutput
 
 from warmstart.encoders.architectures import row_of
+from warmstart.encoders.pooled import open_encoder
 from warmstart.encoders.pooling import Pooling
 
 
@@ -48,6 +49,11 @@ class BiEncoder(nn.Module):
         width, depth = self.config.hidden_size, self.config.num_hidden_layers
         self.pooling = Pooling("last", tokens, width, depth, last)
         self.at_once = at_once
+
+    @classmethod
+    def _from_config(cls, config: Any) -> BiEncoder:
+        """A new one of a config, as a transformers model has it: parts of it are taken where layers are renewed."""
+        return cls(open_encoder(config))
 
     def forward(
         self,

@@ -86,6 +86,7 @@ class Rank(Task[RankOptions]):
         super().__init__(options, pair=True)
         self.cross = options.kind == "cross"
         self.auto_class = self.auto_class_for(options)
+        self.doubles = self.cross
 
     @classmethod
     def auto_class_for(cls, options: RankOptions) -> str:
@@ -94,7 +95,7 @@ class Rank(Task[RankOptions]):
     @classmethod
     def schema(cls, options: RankOptions) -> Schema:
         labelled = options.rows == "labelled"
-        label = Column("label", "number", LABEL, answer=True, required=labelled, default=None if labelled else 1.0)
+        label = Column("label", "relevance", LABEL, answer=True, required=labelled, default=None if labelled else 1)
         columns = [
             Column("query", "text", "what is asked"),
             Column("document", "text", "what may answer it"),
@@ -104,7 +105,7 @@ class Rank(Task[RankOptions]):
         ]
         if options.rows == "triplets":
             columns.insert(3, Column("negative", "text", "a document that is not relevant", answer=True))
-        return Schema(tuple(columns), check=check_row, together=("query",))
+        return Schema(tuple(columns), together=("query",))
 
     @classmethod
     def learn(cls, options: RankOptions, answers: Iterable[Any], pair: bool, saved: Any = None) -> Self:
@@ -259,31 +260,33 @@ class Rank(Task[RankOptions]):
     def measure(
         self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
     ) -> dict[str, float]:
-        queries = columns.get("query_id", columns["query"])
-        documents = columns.get("document_id", columns["document"])
+        queries = _numbered("q", columns.get("query_id", columns["query"]))
+        documents = _numbered("d", columns.get("document_id", columns["document"]))
         relevance: dict[str, dict[str, int]] = {}
-        for query, document, label in zip(queries, documents, columns["label"], strict=True):
-            judged = relevance.setdefault(query, {})
-            judged[document] = max(int(label), judged.get(document, int(label)))
-        rows = zip(queries, documents, predictions, strict=True)
-        if "rank" not in predictions[0]:
-            scores: dict[str, dict[str, float]] = {}
-            for query, document, given in rows:
-                scores.setdefault(query, {})[document] = given["score"]
-            return metrics.ranking(relevance, scores)
-        ranks: dict[str, dict[str, int]] = {}
-        for query, document, given in rows:
-            if given["rank"] is not None:
-                ranks.setdefault(query, {})[document] = given["rank"]
-        return metrics.ranking(relevance, {query: _run(found) for query, found in ranks.items()})
+        scores: dict[str, dict[str, float]] = {}
+        for query, document, label, given in zip(queries, documents, columns["label"], predictions, strict=True):
+            judged, found = relevance.setdefault(query, {}), scores.setdefault(query, {})
+            judged[document] = max(label, judged.get(document, label))
+            if "rank" not in given:
+                found[document] = given["score"]
+            elif given["rank"] is not None:
+                found[document] = -given["rank"]
+        if "rank" in predictions[0]:
+            scores = {query: _filled(found) for query, found in scores.items()}
+        return metrics.ranking(relevance, scores)
 
 
-def check_row(row: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Relevance is a whole number, as every measure of ranking has it."""
-    label = row.get("label")
-    if label is not None and label != int(label):
-        return "relevance", f"'label' is {label}. Expected how relevant the document is as a whole number, as 0 or 1."
-    return None
+def _numbered(letter: str, names: Iterable[str]) -> list[str]:
+    """A short name for each text or id: what measures rankings is written in C, and takes plain words only."""
+    known: dict[str, str] = {}
+    return [known.setdefault(name, f"{letter}{len(known)}") for name in names]
+
+
+def _filled(scores: Mapping[str, float]) -> dict[str, float]:
+    """A query's candidates by minus their rank: those that were judged, and others in the places between."""
+    taken = set(scores.values())
+    places = range(1, int(-min(taken, default=0)) + 1)
+    return {**scores, **{f"other {place}": -float(place) for place in places if -place not in taken}}
 
 
 def _joined(parts: Sequence[Feature]) -> Feature:
@@ -295,15 +298,6 @@ def _joined(parts: Sequence[Feature]) -> Feature:
 def _relevant(feature: Feature) -> list[float]:
     """1 or 0 for each document of a cross-encoder's feature: its own by its label, negatives never."""
     return [float(feature["labels"] > 0), *(0.0 for _ in feature["input_ids"][1:])]
-
-
-def _run(ranks: Mapping[str, int]) -> dict[str, float]:
-    """A query's candidates by score, from the ranks of those that were judged; the places between are filled."""
-    found = {f"\0{place}": -float(place) for place in range(1, max(ranks.values()) + 1)}
-    for document, rank in ranks.items():
-        del found[f"\0{rank}"]
-        found[document] = -float(rank)
-    return found
 
 
 TASK = Rank

@@ -68,7 +68,10 @@ def triplet(margin: float) -> Loss:
 
 
 def hardest(margin: float) -> Loss:
-    """It must be closer by a margin than the closest other document of the batch ("VSE++", Faghri et al. 2018, eq. 6)."""
+    """It must be closer by a margin than the closest other document of the batch.
+
+    "VSE++: Improving Visual-Semantic Embeddings with Hard Negatives", Faghri et al. 2018, eq. 6.
+    """
 
     def loss(scores: torch.Tensor, roles: torch.Tensor) -> torch.Tensor:
         counts = (roles == NEGATIVE) | (roles == OTHER)
