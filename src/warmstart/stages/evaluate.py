@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ def evaluate(
     columns, given = answers(predictor, rows, progress)
     found = task.measure(columns, given)
     if predictions is not None:
-        _keep(rows, list(rows.column(answer)), given, predictions)
+        _keep(rows, list(rows.column(answer)), given, predictions, task.scores(columns, given))
     # JSON has no NaN: an undefined number is null there.
     clean = {name: None if math.isnan(value) else value for name, value in found.items()}
     cut = predictor.cut.since(before)
@@ -73,12 +73,18 @@ def _rows(rows: Table) -> Iterator[dict[str, Any]]:
         yield from (dict(zip(names, values, strict=True)) for values in zip(*chunk.values(), strict=True))
 
 
-def _keep(rows: Table, gold: list[Any], given: list[dict[str, Any]], path: Path) -> None:
+def _keep(
+    rows: Table, gold: list[Any], given: list[dict[str, Any]], path: Path, scores: Sequence[float] | None
+) -> None:
     columns: dict[str, list[Any]] = {"row": [rows.where(index) for index in range(len(rows))], "answer": gold}
+    if scores is not None:
+        columns["quality"] = list(scores)
     for name in given[0]:
         values = [prediction[name] for prediction in given]
         # Labels are data, not columns: a mapping is kept as JSON text, whatever characters its labels have.
-        columns[name] = [json.dumps(value, ensure_ascii=False) if _nested(value) else value for value in values]
+        columns[f"given_{name}" if name in columns else name] = [
+            json.dumps(value, ensure_ascii=False) if _nested(value) else value for value in values
+        ]
     pq.write_table(pa.table(columns), path)
 
 

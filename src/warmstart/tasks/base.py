@@ -138,7 +138,8 @@ class Task(ABC, Generic[OptionsT]):
         if isinstance(given, str | Mapping):
             row: Mapping[str, Any] = {"text": given} if isinstance(given, str) else given
         else:
-            row = dict(zip(("text", "pair"), given, strict=False)) if len(given) == 2 else {}
+            both = isinstance(given, Sequence) and len(given) == 2
+            row = dict(zip(("text", "pair"), given, strict=True)) if both else {}
         if set(row) & {"text", "pair"} != wanted or not all(isinstance(row[name], str) for name in wanted):
             form = 'a pair of texts, as ("first", "second")' if self.pair else "one text, a string"
             raise DataError(f"text {number}: found {given!r}; this model reads {form}")
@@ -173,6 +174,12 @@ class Task(ABC, Generic[OptionsT]):
     def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """How good predictions are, given the true answers, for tasks that need no other column."""
         raise NotImplementedError
+
+    def scores(
+        self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
+    ) -> Sequence[float] | None:
+        """How good each answer is by itself, from 0 to 1; None where that is plain from the answer beside the truth."""
+        return None
 
     def tune(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> Self:
         """The task with what was chosen on dev rows, given the model's answers to them; that one is saved."""
