@@ -54,14 +54,14 @@ def test_no_query_is_ever_set_against_a_document_that_a_row_says_is_relevant(row
         for place, document in enumerate(flat):
             if place != 2 * number:
                 assert (roles[number, place] == ranking.HIDDEN) == ((query, document) in relevant)
-    for loss in (ranking.in_batch(20.0), ranking.triplet(0.2), ranking.hardest(0.2)):
+    for loss in (ranking.in_batch(20.0), ranking.triplet(0.2), ranking.batch_all(0.2)):
         assert torch.isfinite(loss(torch.randn(roles.shape), roles))
 
 
-def test_the_hardest_document_of_the_batch_must_be_a_margin_away():
-    roles = ranking.roles([0, 1], [("a",), ("b",)])
-    scores = torch.tensor([[0.9, 0.8], [0.1, 0.9]])
-    torch.testing.assert_close(ranking.hardest(0.2)(scores, roles), torch.tensor(0.05))
+def test_every_document_of_the_batch_must_be_a_margin_away():
+    roles = ranking.roles([0, 1], [("a",), ("b", "c")])
+    scores = torch.tensor([[0.9, 0.8, 0.1], [0.1, 0.9, 0.2]])
+    torch.testing.assert_close(ranking.batch_all(0.2)(scores, roles), torch.tensor(0.1))
 
 
 def test_a_cross_encoders_margin_is_kept_within_each_group():

@@ -46,17 +46,20 @@ def numbers(gold: Sequence[float], predicted: Sequence[float]) -> dict[str, floa
     }
 
 
-def ranking(relevance: Mapping[str, Mapping[str, int]], scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+Relevance = Mapping[str, Mapping[str, int]]
+"""By query and document, how relevant it is; above 0 it is."""
+Scores = Mapping[str, Mapping[str, float]]
+"""By query and candidate, its score, more is better; a candidate without a relevance counts as not relevant."""
+
+
+def ranking(relevance: Relevance, scores: Scores) -> dict[str, float]:
     """nDCG, mean average precision, mean reciprocal rank and recall, by ir-measures; the mean over queries.
 
-    All are NaN where no query has both a relevant candidate and another: any order is then as good.
-
-    Args:
-        relevance: By query and document, how relevant it is; queries without any above 0 are left out of the mean.
-        scores: By query and candidate, its score, more is better; candidates without a relevance count as 0.
+    Queries without a relevant document are left out. All are NaN where no query has both a relevant candidate and
+    another: any order is then as good.
     """
     measures = _measures()
-    asked = {query: judged for query, judged in relevance.items() if max(judged.values(), default=0) > 0}
+    asked = _asked(relevance)
     mixed = any(
         any(judged.get(document, 0) <= 0 for document in scores.get(query, ())) for query, judged in asked.items()
     )
@@ -68,6 +71,23 @@ def ranking(relevance: Mapping[str, Mapping[str, int]], scores: Mapping[str, Map
         list(measures.values()), asked, {query: scores.get(query, {}) for query in asked}
     )
     return {name: float(found[measure]) for name, measure in measures.items()}
+
+
+def ndcg_by_query(relevance: Relevance, scores: Scores) -> dict[str, float]:
+    """nDCG@20 of each query that has a relevant document."""
+    measure = _measures()["ndcg_20"]
+    asked = _asked(relevance)
+    if not asked:
+        return {}
+    import ir_measures
+
+    found = ir_measures.iter_calc([measure], asked, {query: scores.get(query, {}) for query in asked})
+    return {one.query_id: float(one.value) for one in found}
+
+
+def _asked(relevance: Relevance) -> Relevance:
+    """The queries for which there is something to find."""
+    return {query: judged for query, judged in relevance.items() if max(judged.values(), default=0) > 0}
 
 
 def _measures() -> dict[str, Any]:

@@ -265,7 +265,7 @@ class TaskChoice(Options, extra="allow"):
     """A task and its own options."""
 
     name: str = "classify"
-    """What is learned: `classify`, `score`."""
+    """What is learned: `classify`, `score`, `rank`."""
 
     @property
     def options(self) -> dict[str, Any]:

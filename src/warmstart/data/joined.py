@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from warmstart.data.source import Record, Source, Wanted, format_of, is_hub, place
-from warmstart.errors import DataError, RecipeError, nearest
+from warmstart.errors import DataError, RecipeError
 from warmstart.schema import Column, Schema
 
 TEXTS = Schema((Column("id", "label", "what names a text"), Column("text", "text", "the text")))
@@ -37,7 +37,11 @@ def records(
             key = row[f"{name}_id"]
             key = key if isinstance(key, str) else str(key)
             if key not in known:
-                raise _unknown(place(file, line, source), name, key, source, known)
+                raise DataError(
+                    f"{place(file, line, source)}: {name} {key!r} is not in {', '.join(source.texts[name].files)}. "
+                    "Expected the id of a text there: complete that file, or remove the row.",
+                    "id-unknown",
+                )
             row[name] = known[key]
         yield line, [row[name] for name in own]
 
@@ -68,14 +72,3 @@ def check_source(source: Source) -> None:
                 f"data.{name}: {source.files[0]} names {name} by id; say which file has their texts, "
                 f"as --set data.{name}={name}.tsv"
             )
-
-
-def _unknown(where: str, name: str, key: str, source: Source, known: Mapping[str, str]) -> DataError:
-    files = source.texts[name].files
-    hint = nearest(key, list(known)[:10_000])
-    hint = f" {hint[0].upper()}{hint[1:]}" if hint.startswith("did") else ""
-    return DataError(
-        f"{where}: {name} {key!r} is not in {', '.join(files)}.{hint} "
-        "Expected the id of a text there: complete that file, or remove the row.",
-        "id-unknown",
-    )

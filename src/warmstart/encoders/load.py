@@ -114,6 +114,8 @@ def load_encoder(
 
 def _bare(name: str, found: Any, pooling: PoolingChoice) -> Loaded:
     """Open an encoder without a head or a pooler, from under whatever head the folder has."""
+    if pooling.slices:
+        raise RecipeError("window.keep: found slices, and this task has no head to join them; say head or head+tail")
     if not pooling.free:
         raise RecipeError("layers: pool and tokens say what a head reads, and this task has none; leave them out")
     kind = encoder_class(encoder_config(found))

@@ -18,6 +18,7 @@ from warmstart.options import Options
 from warmstart.schema import Column, Schema
 from warmstart.tasks.base import Feature, Task
 from warmstart.tasks.common import negatives, ranking
+from warmstart.tasks.common.judged import judged
 from warmstart.tasks.common.texts import encode_texts, pad
 from warmstart.windows import Window
 
@@ -35,7 +36,7 @@ class RankOptions(Options):
     or `triplets`, with a `negative`, a document that is not."""
     loss: Literal["auto", "in-batch", "triplet", "margin", "each"] = "auto"
     """What is learned: a query's document among all of its batch (`in-batch`, with a bi-encoder); that it beats the
-    row's own negatives by `margin` (`triplet`), or the closest other document (`margin`); is a document relevant
+    row's own negatives by `margin` (`triplet`), or all other documents of its batch (`margin`); is a document relevant
     (`each`, with a cross-encoder). auto: in-batch, or each."""
     scale: Annotated[float, Field(gt=0)] = 20.0
     """With `in-batch`, what cosines are multiplied by before the softmax."""
@@ -114,7 +115,9 @@ class Rank(Task[RankOptions]):
                 f"the model has a head for {saved.num_labels} labels, and a rank wants one number; say `head: new`"
             )
         if not any(answer > 0 for answer in answers):
-            raise DataError("no training row has a label above 0, so nothing is relevant; is --label the right column?")
+            raise DataError(
+                "no training row has a label above 0, so nothing is relevant; is --label the right column?", "label-one"
+            )
         return cls(options)
 
     @classmethod
@@ -142,8 +145,10 @@ class Rank(Task[RankOptions]):
     # Rows to features.
 
     def row(self, given: Any, number: int) -> Mapping[str, Any]:
-        row = given if isinstance(given, Mapping) else dict(zip(("query", "document"), given, strict=False))
-        if isinstance(given, str) or not all(isinstance(row.get(name), str) for name in ("query", "document")):
+        row: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+        if isinstance(given, list | tuple) and len(given) == 2:
+            row = dict(zip(("query", "document"), given, strict=True))
+        if not all(isinstance(row.get(name), str) for name in ("query", "document")):
             raise DataError(f'text {number}: found {given!r}; this model reads a query and a document, as ("…", "…")')
         if not (row["query"].strip() and row["document"].strip()):
             raise DataError(f"text {number} is empty; expected text, as in a file")
@@ -238,7 +243,7 @@ class Rank(Task[RankOptions]):
             pairs = ranking.grouped(margin) if options.loss == "margin" else ranking.each
             return lambda outputs, labels: pairs(outputs["logits"].float().reshape(-1), labels)
         margin = 0.2 if options.margin is None else options.margin
-        losses = {"triplet": ranking.triplet(margin), "margin": ranking.hardest(margin)}
+        losses = {"triplet": ranking.triplet(margin), "margin": ranking.batch_all(margin)}
         chosen = losses.get(options.loss) or ranking.in_batch(options.scale)
         return lambda outputs, labels: chosen(outputs["queries"] @ outputs["documents"].T, labels)
 
@@ -260,33 +265,15 @@ class Rank(Task[RankOptions]):
     def measure(
         self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
     ) -> dict[str, float]:
-        queries = _numbered("q", columns.get("query_id", columns["query"]))
-        documents = _numbered("d", columns.get("document_id", columns["document"]))
-        relevance: dict[str, dict[str, int]] = {}
-        scores: dict[str, dict[str, float]] = {}
-        for query, document, label, given in zip(queries, documents, columns["label"], predictions, strict=True):
-            judged, found = relevance.setdefault(query, {}), scores.setdefault(query, {})
-            judged[document] = max(label, judged.get(document, label))
-            if "rank" not in given:
-                found[document] = given["score"]
-            elif given["rank"] is not None:
-                found[document] = -given["rank"]
-        if "rank" in predictions[0]:
-            scores = {query: _filled(found) for query, found in scores.items()}
-        return metrics.ranking(relevance, scores)
+        return metrics.ranking(*judged(columns, predictions)[1:])
 
-
-def _numbered(letter: str, names: Iterable[str]) -> list[str]:
-    """A short name for each text or id: what measures rankings is written in C, and takes plain words only."""
-    known: dict[str, str] = {}
-    return [known.setdefault(name, f"{letter}{len(known)}") for name in names]
-
-
-def _filled(scores: Mapping[str, float]) -> dict[str, float]:
-    """A query's candidates by minus their rank: those that were judged, and others in the places between."""
-    taken = set(scores.values())
-    places = range(1, int(-min(taken, default=0)) + 1)
-    return {**scores, **{f"other {place}": -float(place) for place in places if -place not in taken}}
+    def scores(
+        self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
+    ) -> Sequence[float] | None:
+        """Of each row the nDCG@20 of its query; 0 where nothing is relevant to it."""
+        queries, relevance, scores = judged(columns, predictions)
+        found = metrics.ndcg_by_query(relevance, scores)
+        return [found.get(query, 0.0) for query in queries]
 
 
 def _joined(parts: Sequence[Feature]) -> Feature:

@@ -67,15 +67,15 @@ def triplet(margin: float) -> Loss:
     return loss
 
 
-def hardest(margin: float) -> Loss:
-    """It must be closer by a margin than the closest other document of the batch.
+def batch_all(margin: float) -> Loss:
+    """It must be closer by a margin than every other document of the batch; the mean over those that are too close.
 
-    "VSE++: Improving Visual-Semantic Embeddings with Hard Negatives", Faghri et al. 2018, eq. 6.
+    "In Defense of the Triplet Loss for Person Re-Identification", Hermans et al. 2017, eq. 6, without those at zero.
     """
 
     def loss(scores: torch.Tensor, roles: torch.Tensor) -> torch.Tensor:
-        counts = (roles == NEGATIVE) | (roles == OTHER)
-        return _short(scores, roles, margin).masked_fill(~counts, 0).amax(dim=1).mean()
+        short = _short(scores, roles, margin)[(roles == NEGATIVE) | (roles == OTHER)]
+        return short.sum() / (short > 0).sum().clamp(min=1)
 
     return loss
 
