@@ -1,11 +1,11 @@
-"""Scores of predictions: plain functions on lists and arrays, over scikit-learn, SciPy and seqeval."""
+"""Scores of predictions: plain functions on lists and arrays, over scikit-learn, SciPy, seqeval and ir-measures."""
 
 from __future__ import annotations
 
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -174,3 +174,55 @@ def _overlap(gold: str, given: str, characters: bool) -> float:
         return float(right == told)
     same = (Counter(right) & Counter(told)).total()
     return 2 * same / (len(right) + len(told))
+
+
+Relevance = Mapping[str, Mapping[str, int]]
+"""By query and document, how relevant it is; above 0 it is."""
+Scores = Mapping[str, Mapping[str, float]]
+"""By query and candidate, its score, more is better; a candidate without a relevance counts as not relevant."""
+
+
+def ranking(relevance: Relevance, scores: Scores) -> dict[str, float]:
+    """nDCG, mean average precision, mean reciprocal rank and recall, by ir-measures; the mean over queries.
+
+    Queries without a relevant document are left out. All are NaN where no query has both a relevant candidate and
+    another: any order is then as good.
+    """
+    measures = _measures()
+    asked = _asked(relevance)
+    mixed = any(
+        any(judged.get(document, 0) <= 0 for document in scores.get(query, ())) for query, judged in asked.items()
+    )
+    if not mixed:
+        return dict.fromkeys(measures, float("nan"))
+    import ir_measures
+
+    found = ir_measures.calc_aggregate(
+        list(measures.values()), asked, {query: scores.get(query, {}) for query in asked}
+    )
+    return {name: float(found[measure]) for name, measure in measures.items()}
+
+
+def ndcg_by_query(relevance: Relevance, scores: Scores) -> dict[str, float]:
+    """nDCG@20 of each query that has a relevant document."""
+    measure = _measures()["ndcg_20"]
+    asked = _asked(relevance)
+    if not asked:
+        return {}
+    import ir_measures
+
+    found = ir_measures.iter_calc([measure], asked, {query: scores.get(query, {}) for query in asked})
+    return {one.query_id: float(one.value) for one in found}
+
+
+def _asked(relevance: Relevance) -> Relevance:
+    """The queries for which there is something to find."""
+    return {query: judged for query, judged in relevance.items() if max(judged.values(), default=0) > 0}
+
+
+def _measures() -> dict[str, Any]:
+    try:
+        from ir_measures import AP, RR, R, nDCG
+    except ImportError:
+        raise MissingExtra("measuring a ranking needs ir-measures: pip install 'warmstart[rank]'") from None
+    return {"ndcg_20": nDCG @ 20, "ndcg_10": nDCG @ 10, "map": AP, "mrr": RR, "recall_100": R @ 100}

@@ -22,8 +22,10 @@ SHIPPED = "recipes:"
 """Stands before the name of a recipe that comes with warmstart, which says all but the model and the data."""
 MEMORY = "(rows in memory)"
 """Stands for a file in the recipe of a run whose rows were handed over in Python."""
+FILES = ("train", "dev", "test", "queries", "documents")
+"""Fields of the data that name files."""
 Fraction = Annotated[float, Field(ge=0, lt=1)]
-Format = Literal["csv", "tsv", "jsonl", "json", "conll", "parquet"]
+Format = Literal["csv", "tsv", "jsonl", "json", "conll", "qrels", "parquet"]
 
 
 class File(Options):
@@ -45,6 +47,10 @@ class File(Options):
     """As `data.extra_columns`."""
     label_separator: str | None = None
     """As `data.label_separator`."""
+    queries: str | list[str] | File | None = None
+    """As `data.queries`."""
+    documents: str | list[str] | File | None = None
+    """As `data.documents`."""
 
     @field_validator("columns", mode="before")
     @classmethod
@@ -74,7 +80,7 @@ class Data(Options):
     """The file's column for each of the task's, as `{text: review, label: stars}`; without a header, its number. For a
     list of texts several columns can be named: `{endings: [choice0, choice1]}`; its last cells may be empty."""
     format: Format | None = None
-    """csv, tsv, jsonl, json, conll or parquet. None: by the file's suffix."""
+    """csv, tsv, jsonl, json, conll, qrels or parquet. None: by the file's suffix."""
     header: bool = True
     """Whether the first line of a csv or tsv names the columns. Without, columns are numbered from 1."""
     quotes: Literal["double", "none"] | None = None
@@ -85,6 +91,11 @@ class Data(Options):
     """What to do with a row that has more cells than the first one."""
     label_separator: str | None = None
     """What stands between several labels in one cell, as `|`."""
+    queries: str | list[str] | File | None = None
+    """For `rank`, where rows name queries by id (`query_id`, or a qrels file): a file of their texts, with the columns
+    `id` and `text`; without a header, its first two."""
+    documents: str | list[str] | File | None = None
+    """The same for documents (`document_id`); all of them are then candidates when the model is measured."""
     drop: list[Literal["unlabelled", "shared"]] = []
     """Rows left out of training, counted and recorded: `unlabelled` ones, and ones `shared` with dev or test."""
     split: Split = Split()
@@ -106,7 +117,25 @@ class Data(Options):
             for name in ("format", "header", "quotes", "encoding", "extra_columns", "label_separator")
         }
         files = (own.file,) if isinstance(own.file, str) else tuple(own.file)
-        return {"files": files, "columns": {**self.columns, **own.columns}, **options}
+        texts = {
+            name: self._texts(getattr(own, name) or getattr(self, name), options) for name in ("queries", "documents")
+        }
+        return {"files": files, "columns": {**self.columns, **own.columns}, **options, **texts}
+
+    def _texts(self, given: str | list[str] | File | None, rows: Mapping[str, Any]) -> dict[str, Any] | None:
+        """How to read a file of queries or documents: as the rows' own, but for its format and columns."""
+        if given is None:
+            return None
+        own = given if isinstance(given, File) else File(file=given)
+        header = rows["header"] if own.header is None else own.header
+        names = ("quotes", "encoding", "extra_columns")
+        return {
+            "files": (own.file,) if isinstance(own.file, str) else tuple(own.file),
+            "columns": own.columns or ({} if header else {"id": "1", "text": "2"}),
+            "format": own.format,
+            "header": header,
+            **{name: rows[name] if getattr(own, name) is None else getattr(own, name) for name in names},
+        }
 
 
 class Window(Options):
@@ -325,7 +354,7 @@ def put(values: dict[str, Any], key: str, value: Any) -> None:
         below = values.get(parent)
         if isinstance(below, str) and parent == "task":
             below = {"name": below}
-        elif isinstance(below, str | list) and parent in {"train", "dev", "test"}:
+        elif isinstance(below, str | list) and parent in FILES:
             below = {"file": below}
         elif below is None:
             below = {}
@@ -346,7 +375,7 @@ def absolute(recipe: Recipe) -> Recipe:
 def _from(recipe: Recipe, folder: Path) -> Recipe:
     """The same recipe with its paths taken from a folder."""
     data = recipe.data
-    parts = {part: _part_from(getattr(data, part), folder) for part in ("train", "dev", "test")}
+    parts = {part: _part_from(getattr(data, part), folder) for part in FILES}
     model = str(folder / recipe.model) if (folder / recipe.model).is_dir() else recipe.model
     return recipe.model_copy(update={"model": model, "data": data.model_copy(update=parts)})
 
@@ -355,7 +384,8 @@ def _part_from(part: Any, folder: Path) -> Any:
     if part is None:
         return None
     if isinstance(part, File):
-        return part.model_copy(update={"file": _part_from(part.file, folder)})
+        inner = {name: _part_from(getattr(part, name), folder) for name in ("file", "queries", "documents")}
+        return part.model_copy(update=inner)
     if isinstance(part, list):
         return [_part_from(name, folder) for name in part]
     return part if part.startswith("hub:") or part == MEMORY else str(folder / part)

@@ -6,15 +6,15 @@ knows no task, and a task knows no file format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["text", "texts", "label", "labels", "choice", "number", "ranges", "entities", "answers"]
+Kind = Literal["text", "texts", "label", "labels", "choice", "relevance", "number", "ranges", "entities", "answers"]
 """text: a string. texts: a list of strings. label: one label's name. labels: a list of label names. choice: which of a
-row's own texts, by its number from 0. number: a finite float. ranges: a list of `{start, end}`. entities: a list of
-`{start, end, label}`. answers: a list of `{text, start}`; an empty one says that there is none. Places in a text are
-counted in characters, from `start` to before `end`."""
+row's own texts, by its number from 0. relevance: a whole number, above 0 for what is relevant. number: a finite float.
+ranges: a list of `{start, end}`. entities: a list of `{start, end, label}`. answers: a list of `{text, start}`; an
+empty one says that there is none. Places in a text are counted in characters, from `start` to before `end`."""
 STRUCTURED = ("ranges", "entities", "answers")
 """Kinds whose values are lists of small mappings."""
 
@@ -27,6 +27,7 @@ class Column:
         answer: The column is what is learned, so it may be missing when predicting.
         required: A file without the column is refused.
         together: Rows with the same value stay on one side where rows are held out.
+        default: What every row has in it where it is not read from the file.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Column:
     answer: bool = False
     required: bool = True
     together: bool = False
+    default: int | None = None
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,12 @@ class Schema:
     Args:
         check: Looks at a row as a whole, its columns beside one another; gives the kind of fault and what is wrong, or
             None.
+        together: Columns whose equal rows belong in one part; None for `inputs`.
     """
 
     columns: tuple[Column, ...]
     check: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
+    together: tuple[str, ...] | None = None
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
@@ -74,4 +78,9 @@ class Schema:
 
     def questions(self) -> Schema:
         """The same columns without the answers: what a predictor needs."""
-        return Schema(tuple(column for column in self.columns if not column.answer), self.check)
+        return Schema(tuple(column for column in self.columns if not column.answer), self.check, self.together)
+
+    def defaults(self, read: Collection[str]) -> dict[str, int]:
+        """What every row has in columns that are not among those read."""
+        known = {column.name: column.default for column in self.columns if column.name not in read}
+        return {name: value for name, value in known.items() if value is not None}

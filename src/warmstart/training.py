@@ -116,6 +116,14 @@ def check(model: Any, task: Task[Any], rows: Any, settings: Settings, measured: 
         measured: Whether there are rows to measure on while training.
     """
     learning(len(LayerMap.of(model).groups), settings.unfreeze, 0, settings.freeze)
+    if settings.unfreeze != "all" and not LayerMap.of(model).head.parameters:
+        raise RecipeError(
+            f"layers.unfreeze: {settings.unfreeze} begins with the head, and this model has none; say all"
+        )
+    if settings.rdrop and not task.doubles:
+        raise RecipeError(
+            f"learn.rdrop: found {settings.rdrop}, but {task.name} cannot hold two passes together; say 0"
+        )
     _keeping(settings, (lambda: 0.0) if measured else None)
     task.loss(settings.smoothing)
     if settings.batch_tokens:

@@ -25,6 +25,11 @@ def command(
     out: Annotated[
         str | None, typer.Option("--out", help="Where to put the answers: .parquet, .csv or .jsonl.")
     ] = None,
+    documents: Annotated[
+        str | None,
+        typer.Option("--documents", help="A file of documents (id, text) to search, with a bi-encoder of rank."),
+    ] = None,
+    top: Annotated[int, typer.Option("--top", help="With --documents, how many are given for each query.", min=1)] = 20,
     text: options.Text = None,
     pair: options.Pair = None,
     column: options.Columns = None,
@@ -46,6 +51,12 @@ def command(
     from warmstart.deploy.predictor import Predictor
 
     predictor = Predictor.load(run, precision)
+    if documents is not None:
+        from warmstart.cli.documents import search
+
+        _show(search(run, predictor, documents, texts or [], file, top, reading), out, json, screen)
+        screen.cut(predictor.cut, predictor.window, json)
+        return
     if file is not None:
         from warmstart.cli.reading import source_of
 
@@ -69,6 +80,27 @@ def command(
     else:
         _table(wanted, answers, screen)
     screen.cut(predictor.cut, predictor.window, json)
+
+
+def _show(found: Any, out: str | None, json: bool, screen: Any) -> None:
+    """Found documents in a file, as lines of JSON, or as a table."""
+    if out is not None:
+        from warmstart.deploy.write import write_answers
+
+        count = write_answers(found, Path(out))
+        screen.errors.print(f"{count:,} documents in {out}", markup=False, highlight=False)
+    elif json:
+        for row in found:
+            screen.print_json(row)
+    else:
+        from rich.table import Table
+        from rich.text import Text
+
+        shown = Table("query", "rank", "document", "", "score")
+        for row in found:
+            cells = (row["query"], row["rank"], row["document_id"], row["document"], screen.number(row["score"]))
+            shown.add_row(*(Text(str(cell)) for cell in cells))
+        screen.console.print(shown)
 
 
 def _table(texts: list[Any], answers: list[dict[str, Any]], screen: Any) -> None:

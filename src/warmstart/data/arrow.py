@@ -23,6 +23,7 @@ _TYPES = {
     "label": pa.string(),
     "labels": pa.list_(pa.string()),
     "choice": pa.int64(),
+    "relevance": pa.int64(),
     "number": pa.float64(),
     "ranges": pa.list_(pa.struct(_PLACE)),
     "entities": pa.list_(pa.struct([*_PLACE, ("label", pa.string())])),

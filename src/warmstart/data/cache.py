@@ -18,6 +18,7 @@ from warmstart.artifacts import describe, publish, verify
 from warmstart.data import hub
 from warmstart.data.arrow import arrow_schema, batches, write
 from warmstart.data.findings import Findings
+from warmstart.data.joined import TEXTS
 from warmstart.data.read import Row, check_file, read
 from warmstart.data.source import Source, format_of, is_hub, wanted
 from warmstart.errors import DataError, RunError
@@ -73,7 +74,9 @@ def _key(source: Source, schema: Schema, drop_unlabelled: bool, bar: Bar) -> str
     parts = {
         "version": FORMAT_VERSION,
         "files": files,
+        "texts": {name: _key(texts, TEXTS, False, bar) for name, texts in source.texts.items()},
         "check": getattr(schema.check, "__qualname__", None),
+        "defaults": schema.defaults([want.column.name for want in columns]),
         "columns": [
             [want.column.name, want.column.kind, want.column.answer, want.column.required, want.name, want.part]
             for want in columns
@@ -105,6 +108,7 @@ def _build(
     """Read the source and publish its rows as a folder."""
     seen = Findings()
     names = [want.column.name for want in wanted(source, schema)]
+    names += schema.defaults(names)
     rows = _counted(read(source, schema, seen, drop_unlabelled=drop_unlabelled), bar)
     about: dict[str, Any] = {"source": list(source.files)}
     try:
@@ -140,5 +144,6 @@ def _counted(rows: Iterator[Row], bar: Bar) -> Iterator[Row]:
 
 def _stamps(source: Source) -> list[tuple[int, int]]:
     """Size and time of each file, to notice one that changes between its checksum and its reading."""
-    found = [Path(file).stat() for file in source.files if not is_hub(file) and Path(file).is_file()]
+    files = [file for one in (source, *source.texts.values()) for file in one.files]
+    found = [Path(file).stat() for file in files if not is_hub(file) and Path(file).is_file()]
     return [(item.st_size, item.st_mtime_ns) for item in found]

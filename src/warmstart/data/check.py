@@ -13,6 +13,7 @@ from warmstart.data.checks.answers import (
     check_shares,
     labels_of,
 )
+from warmstart.data.checks.relevance import check_relevance
 from warmstart.data.checks.sightings import Sightings
 from warmstart.data.checks.spans import check_spans
 from warmstart.data.checks.texts import check_texts
@@ -38,6 +39,8 @@ def check(tables: Mapping[str, Table], schema: Schema, findings: Findings) -> No
             check_scores(seen, answer.name)
         elif answer.kind == "answers":
             check_spans(seen, answer.name)
+        elif answer.kind == "relevance":
+            check_relevance(seen, "query", answer.name)
         elif answer.kind != "choice":
             labels = labels_of(table, answer.name)
             check_labels(seen, labels)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from warmstart.data import conll, delimited, hub, json_rows, jsonl, parquet
+from warmstart.data import conll, delimited, hub, joined, json_rows, jsonl, parquet, qrels
 from warmstart.data.findings import Findings
 from warmstart.data.source import Record, Source, Wanted, format_of, is_hub, place, unit, wanted
 from warmstart.data.values import Fault, Values
@@ -25,11 +25,14 @@ def read(source: Source, schema: Schema, findings: Findings, *, drop_unlabelled:
     columns = wanted(source, schema)
     for file in source.files:
         check_file(file, source)
+    joined.check_source(source)
+    texts = {name: _texts(one, findings if name == "query" else Findings()) for name, one in source.texts.items()}
     values = Values(columns, source.label_separator)
+    defaults = schema.defaults([want.column.name for want in columns])
     kept = dropped = 0
     for index, file in enumerate(source.files):
         line = 0
-        for line, raw in _records(file, source, columns, findings):
+        for line, raw in _joined(file, source, columns, findings, texts):
             try:
                 row, missing = values.row(raw)
             except Fault as fault:
@@ -46,6 +49,7 @@ def read(source: Source, schema: Schema, findings: Findings, *, drop_unlabelled:
                 )
                 dropped += 1
                 continue
+            row |= defaults
             row["file"] = index
             row["line"] = line
             kept += 1
@@ -82,6 +86,20 @@ def report(values: Values, findings: Findings, file: str, line: int, unit: str) 
     values.notes.clear()
 
 
+def _texts(source: Source, findings: Findings) -> dict[str, str]:
+    """The texts that rows name by id; what is found in a collection of documents is told when it is opened itself."""
+    return joined.gather(read(source, joined.TEXTS, findings), source)
+
+
+def _joined(
+    file: str, source: Source, columns: Sequence[Wanted], findings: Findings, texts: Mapping[str, Mapping[str, str]]
+) -> Iterator[Record]:
+    """The records of a file, with the texts that they name by id."""
+    if not texts:
+        return _records(file, source, columns, findings)
+    return joined.records(file, source, columns, lambda inner: _records(file, source, inner, findings), texts)
+
+
 def _records(file: str, source: Source, columns: Sequence[Wanted], findings: Findings) -> Iterator[Record]:
     if is_hub(file):
         return hub.records(file, source, columns)
@@ -97,6 +115,7 @@ _READERS: dict[str, Callable[[str, Source, Sequence[Wanted], Findings], Iterator
     "jsonl": jsonl.records,
     "json": json_rows.records,
     "conll": conll.records,
+    "qrels": qrels.records,
 }
 """The reader of each format that is neither delimited nor Parquet."""
 

@@ -10,7 +10,7 @@ from typing import Literal
 from warmstart.errors import DataError, RecipeError, nearest
 from warmstart.schema import Column, Schema
 
-Format = Literal["csv", "tsv", "jsonl", "json", "conll", "parquet"]
+Format = Literal["csv", "tsv", "jsonl", "json", "conll", "qrels", "parquet"]
 Record = tuple[int, list[object]]
 """What a format's reader gives: the line (or row) number, then the raw value of each wanted column."""
 
@@ -23,10 +23,18 @@ _SUFFIXES: dict[str, Format] = {
     ".conll": "conll",
     ".iob": "conll",
     ".bio": "conll",
+    ".qrels": "qrels",
+    ".qrel": "qrels",
     ".parquet": "parquet",
 }
 HUB = "hub:"
-GIVES: dict[str, tuple[str, ...]] = {"conll": ("text", "words", "entities"), "json": ("id",)}
+JOINED = ("query", "document", "query_id", "document_id")
+"""Columns of rows that name queries and documents by id: the ids, and the texts put in their place."""
+GIVES: dict[str, tuple[str, ...]] = {
+    "conll": ("text", "words", "entities"),
+    "json": ("id",),
+    "qrels": (*JOINED, "label"),
+}
 """Columns that a format gives by itself, whatever the file calls them; read where the schema has them. An `id` is
 read where a row has one."""
 NUMBERED = ("json", "parquet")
@@ -47,6 +55,8 @@ class Source:
         encoding: How a text file's bytes become characters.
         extra_columns: What to do with a row of more cells than the first row has.
         label_separator: What stands between the labels in one text cell (kind `labels`).
+        queries: Where the texts are that the rows name by `query_id`; None where the rows hold them.
+        documents: Where those are that they name by `document_id`.
     """
 
     files: tuple[str, ...]
@@ -57,8 +67,14 @@ class Source:
     encoding: str = "utf-8"
     extra_columns: Literal["refuse", "ignore"] = "refuse"
     label_separator: str | None = None
+    queries: Source | None = None
+    documents: Source | None = None
 
     def __post_init__(self) -> None:
+        for name in ("queries", "documents"):
+            texts: object = getattr(self, name)
+            if isinstance(texts, Mapping):  # plain values, as a recipe gives them
+                object.__setattr__(self, name, Source(**texts))
         files: object = self.files
         if isinstance(files, str) or not files:
             raise RecipeError(f"data files: expected a tuple of one or more paths, found {self.files!r}.")
@@ -66,6 +82,12 @@ class Source:
             raise RecipeError("data.label_separator: expected one or more characters, found an empty string.")
         if len(self.files) > 1 and any(map(is_hub, self.files)):
             raise RecipeError(f"data files: a `{HUB}` name stands alone, found {len(self.files)} entries.")
+
+    @property
+    def texts(self) -> dict[str, Source]:
+        """Where the texts are that the rows name by id: of `query`, of `document`."""
+        both = {"query": self.queries, "document": self.documents}
+        return {name: source for name, source in both.items() if source is not None}
 
 
 @dataclass(frozen=True)
@@ -123,6 +145,7 @@ def wanted(source: Source, schema: Schema) -> tuple[Wanted, ...]:
                 f"data.columns names {name!r}, which this task does not read; {nearest(name, schema.names)}"
             )
     given = GIVES.get(source.format or _by_suffix(source.files[0]) or "", ())
+    given = (*given, *(JOINED if source.texts else ()))
     found: list[Wanted] = []
     for column in schema:
         if column.required or column.name in source.columns or column.name in given:
@@ -143,9 +166,11 @@ def missing_column(where: str, want: Wanted, known: list[str], source: Source) -
     hint = f" {hint[0].upper()}{hint[1:]}" if hint.startswith("did") else ""
     if source.header and want.name.isdigit():
         hint += " If the file has no header row, say --no-header (data.header: false)."
+    short = want.column.name in ("text", "pair", "label")
+    option = f"--{want.column.name} NAME" if short else f"--column {want.column.name}=NAME"
     return DataError(
         f"{where}: no column {want.name!r} for {want.column.name!r} ({want.column.meaning}). "
         f"The file has {listed or 'none'}.{hint} "
-        f"State the right one: --{want.column.name} NAME (data.columns.{want.column.name}).",
+        f"State the right one: {option} (data.columns.{want.column.name}).",
         "column-missing",
     )

@@ -17,6 +17,7 @@ from warmstart.artifacts import describe
 from warmstart.data import cache as store
 from warmstart.data.arrow import arrow_schema, batches, open_written, write
 from warmstart.data.findings import Findings, from_json
+from warmstart.data.joined import TEXTS
 from warmstart.data.source import Source, Wanted, unit
 from warmstart.data.values import Fault, Values
 from warmstart.errors import DataError, nearest
@@ -41,12 +42,14 @@ class Table:
         files: The source's files, to which the column `file` points.
         fingerprint: SHA-256 over the content and all that affects its reading.
         units: What stands before a row's number, per file: nothing for lines, `row ` for rows.
+        documents: The collection from which the rows name their documents, where they do so by id.
     """
 
     rows: Any
     files: tuple[str, ...]
     fingerprint: str
     units: tuple[str, ...]
+    documents: Table | None = None
     _whole: Any = None
     _indices: Indices | None = None
 
@@ -130,7 +133,39 @@ def load(
     # The same content may now have other names: a finding speaks of the file as it is called today.
     names = dict(zip(manifest["source"], source.files, strict=True))
     findings.extend(replace(item, file=names.get(item.file, item.file)) for item in from_json(manifest["findings"]))
-    return Table(rows, source.files, key, tuple(unit(file, source) for file in source.files))
+    documents = source.documents
+    beside = None if documents is None else load(documents, TEXTS, cache, findings, progress=progress)
+    return Table(rows, source.files, key, tuple(unit(file, source) for file in source.files), beside)
+
+
+def extended(table: Table, rows: Sequence[int], columns: Mapping[str, list[Any]], path: Path) -> Table:
+    """Give some of a table's rows with further columns, stored at `path`; they know where they came from.
+
+    Args:
+        rows: Ascending numbers of rows.
+        columns: A value for each of those rows.
+    """
+    chosen = table.select(rows)
+    names = chosen.rows.column_names
+
+    def parts() -> Iterator[dict[str, list[Any]]]:
+        start = 0
+        for arrays in chosen.arrays(names, size=1000):
+            end = start + len(arrays[0])
+            own = {name: array.to_pylist() for name, array in zip(names, arrays, strict=True)}
+            yield {**own, **{name: values[start:end] for name, values in columns.items()}}
+            start = end
+
+    data = write(parts(), path, _extended_schema(chosen, columns))
+    return Table(data, table.files, describe(path)["sha256"], table.units, table.documents)
+
+
+def _extended_schema(table: Table, columns: Mapping[str, list[Any]]) -> Any:
+    """The table's Arrow schema with further columns of lists of texts."""
+    own = table.rows.features.arrow_schema
+    return pa.schema(
+        [*((field.name, field.type) for field in own), *((name, pa.list_(pa.string())) for name in columns)]
+    )
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]], schema: Schema, folder: Path, name: str = "memory") -> Table:
@@ -143,18 +178,21 @@ def from_rows(rows: Iterable[Mapping[str, Any]], schema: Schema, folder: Path, n
             if values is None:
                 columns.extend(column.name for column in schema if column.required or column.name in row)
                 values = Values([Wanted(column, column.name) for column in schema if column.name in columns], None)
+                defaults.update(schema.defaults(columns))
             try:
                 found = _check_row(row, columns, values)
                 if wrong := schema.check(found) if schema.check else None:
                     raise Fault(wrong[1], wrong[0])
-                yield {**found, "file": 0, "line": number}
+                yield {**found, **defaults, "file": 0, "line": number}
             except Fault as fault:
                 raise DataError(f"{name}:row {number}: {fault}", fault.kind) from None
 
+    defaults: dict[str, int] = {}
     stream = checked()
     first = next(stream, None)
     if first is None:
         raise DataError(f"{name}: no rows. Expected at least one.", "no-rows")
+    columns += defaults
     ordered = [*columns, "file", "line"]
     path = folder / "rows.arrow"
     data = write(batches(itertools.chain([first], stream), ordered, schema.texts), path, arrow_schema(schema, columns))

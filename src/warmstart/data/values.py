@@ -63,6 +63,8 @@ class Values:
             return partial(self._label, column)
         if column.kind == "choice":
             return partial(_choice, column)
+        if column.kind == "relevance":
+            return partial(_relevance, column)
         if column.kind == "texts":
             return partial(_texts, column)
         if column.kind in STRUCTURED:
@@ -129,6 +131,13 @@ def _text(column: Column, value: Any) -> str:
         raise Fault(f"{column.name!r} is {found}. Expected text: fill it in, or remove the row.", kind)
     _check_characters(column, value)
     return value
+
+
+def _relevance(column: Column, value: Any) -> int | None:
+    number = _number(column, value)
+    if number is not None and not number.is_integer():
+        raise Fault(f"{column.name!r} is {_shown(value)}. Expected a whole number, 0 for not relevant.", "relevance")
+    return None if number is None else int(number)
 
 
 def _choice(column: Column, value: Any) -> int | None:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from warmstart.artifacts import verify
@@ -110,6 +112,16 @@ class Predictor:
         for row, features in held:
             yield self.task.merge(row, features, parts[start : start + len(features)])
             start += len(features)
+
+    def compute(self, features: Sequence[Mapping[str, Any]], name: str, batch: int = 64) -> npt.NDArray[np.float32]:
+        """One of the model's outputs, by its name, for features of one row each; counts what the window cut."""
+        found: dict[int, npt.NDArray[np.float32]] = {}
+        for feature in features:
+            self.cut.add(feature)
+        for chosen in _batches(features, batch):
+            outputs = self._outputs([features[index] for index in chosen])[name].numpy()
+            found.update(zip(chosen, outputs, strict=True))
+        return np.stack([found[index] for index in range(len(features))])
 
     @torch.inference_mode()
     def _outputs(self, features: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:

@@ -23,6 +23,8 @@ from warmstart.encoders.untrusted_tensors import bytes_of_weights
 from warmstart.errors import ModelError, RecipeError
 
 SEQUENCE = "AutoModelForSequenceClassification"
+BARE = "AutoModel"
+"""The Auto class of an encoder without a head."""
 Head = Literal["keep", "new"]
 
 PROBE = "A first text: words, 12.5 and 3 000; l'été, 漢字, 👍🏽\n\tend"
@@ -66,9 +68,9 @@ def load_tokenizer(name: str) -> Any:
 
 def has_head(config: Any, auto_class: str) -> bool:
     """Whether the saved model has the head of an Auto class already."""
-    kind = auto_class.removeprefix("AutoModel")
+    kind = auto_class.removeprefix(BARE)
     # XLNet has two heads for spans; the one that the Auto class takes has "Simple" behind its name.
-    return any(name.removesuffix("Simple").endswith(kind) for name in config.architectures or ())
+    return bool(kind) and any(name.removesuffix("Simple").endswith(kind) for name in config.architectures or ())
 
 
 def load_encoder(
@@ -88,6 +90,8 @@ def load_encoder(
         pooling: What a sequence head is to read; where no stock head does, ours is taken.
     """
     found = load_config(name)
+    if auto_class == BARE:
+        return _bare(name, found, pooling)
     kept = head == "keep" and has_head(found, auto_class)
     wanted = found
     if auto_class == SEQUENCE:
@@ -114,6 +118,24 @@ def load_encoder(
     if head == "new":
         fresh |= _draw_head(model, layers)
     return Loaded(model, tuple(sorted(fresh)), tuple(sorted(report["unexpected_keys"])))
+
+
+def _bare(name: str, found: Any, pooling: PoolingChoice) -> Loaded:
+    """Open an encoder without a head or a pooler, from under whatever head the folder has."""
+    if pooling.slices:
+        raise RecipeError("window.keep: found slices, and this task has no head to join them; say head or head+tail")
+    if not pooling.free:
+        raise RecipeError("layers: pool and tokens say what a head reads, and this task has none; leave them out")
+    kind = encoder_class(encoder_config(found))
+    with _in_our_words(name, "config.json", WEIGHTS), quietly():
+        _check_memory(name, lambda config: kind(encoder_config(config)), found)
+        if is_pooled(found):
+            whole, report = _from_file(transformers.AutoModelForSequenceClassification, name, found)
+            model = whole.encoder
+        else:
+            model, report = _from_file(kind, name, found, **encoder_options(found))
+    _check_whole(name, report["missing_keys"])
+    return Loaded(model, (), tuple(sorted(report["unexpected_keys"])))
 
 
 def load_plain(name: str) -> Any:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from warmstart.data.table import Table
 from warmstart.deploy.predictor import Predictor
+from warmstart.deploy.search import rank_rows
 from warmstart.progress import Progress, silent
 
 
@@ -49,11 +50,21 @@ def answers(
     """The columns that the task's metrics look at, and the predictor's answer to every row."""
     given: list[dict[str, Any]] = []
     with progress.bar("testing", len(rows)) as bar:
-        for prediction in predictor.stream(_rows(rows)):
+        for prediction in _search(predictor, rows) or predictor.stream(_rows(rows)):
             given.append(prediction)
             bar.advance()
     wanted = [name for name in predictor.task.measured if name in rows.rows.column_names]
     return {name: list(rows.column(name)) for name in wanted}, given
+
+
+def _search(predictor: Predictor, rows: Table) -> Iterator[dict[str, Any]] | None:
+    """The answers of a search among all documents, where the task is measured so."""
+    if not predictor.task.searches(rows.documents is not None):
+        return None
+    names = [name for name in (*predictor.task.measured, "negative") if name in rows.rows.column_names]
+    beside = rows.documents
+    collection = None if beside is None else {name: list(beside.column(name)) for name in ("id", "text")}
+    return rank_rows(predictor, {name: list(rows.column(name)) for name in names}, collection)
 
 
 def _rows(rows: Table) -> Iterator[dict[str, Any]]:

@@ -26,6 +26,7 @@ from warmstart.errors import RecipeError
 from warmstart.progress import Progress
 from warmstart.recipe import Layers, Recipe
 from warmstart.settings import Settings
+from warmstart.stages.arrange import arrange
 from warmstart.stages.evaluate import answers, evaluate
 from warmstart.stages.identity import identity
 from warmstart.stages.prepare import Parts, encode, fit_task
@@ -78,6 +79,9 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
         widen(loaded.model, tokenizer)
     loaded = _start(replace(loaded, model=task.ready(loaded.model, _kept(recipe, config, task))), recipe.layers)
     train_rows, path = parts.tables["train"], work / "train.arrow"
+    if task.arranges:
+        untrained = Predictor(loaded.model, tokenizer, task, window, recipe.learn.precision)
+        train_rows = arrange(train_rows, untrained, work / "arranged.arrow", parts.findings, recipe.seed)
     rows, cut = encode(train_rows, task, tokenizer, window, path, progress, parts.findings)
     settings = settings_of(recipe)
     check(loaded.model, task, rows, settings, measured="dev" in parts.tables)
@@ -211,6 +215,7 @@ def save(model: Any, tokenizer: Any, task: Task[Any], window: Window, folder: Pa
     """Publish a folder that opens in plain `transformers` and in `warmstart.load`."""
     with publish(folder) as staging, quietly():
         task.write(model, tokenizer, staging)
+        task.hand_off(model, window, staging)
         save_task(task, window, staging)
 
 
@@ -221,5 +226,6 @@ def _kept(recipe: Recipe, config: Any, task: Task[Any]) -> Path | None:
 
 def _saved(recipe: Recipe, config: Any) -> Any:
     """The config of the head that is kept, or None where one is drawn."""
-    auto_class = tasks.find(recipe.task.name).auto_class
+    options = tasks.options_of(recipe.task.name, recipe.task.options)
+    auto_class = tasks.find(recipe.task.name).auto_class_for(options)
     return config if recipe.head == "keep" and has_head(config, auto_class) else None

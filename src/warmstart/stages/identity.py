@@ -7,10 +7,10 @@ from typing import Any
 
 from warmstart import processes
 from warmstart.environment import environment
-from warmstart.recipe import Recipe
+from warmstart.recipe import FILES, Recipe
 from warmstart.stages.prepare import Parts
 
-_CONTENT_COUNTS = {"model", "data.train", "data.dev", "data.test"}
+_CONTENT_COUNTS = {"model", *(f"data.{name}" for name in FILES)}
 """Fields that name files: what counts is in them, and is known by its fingerprint."""
 
 

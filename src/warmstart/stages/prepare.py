@@ -76,7 +76,7 @@ def read_parts(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, 
 
 def texts_of(rows: Table, schema: Schema) -> tuple[str, ...]:
     """The columns, among those that the rows have, by which two rows are the same."""
-    return tuple(name for name in schema.inputs if name in rows.rows.column_names)
+    return tuple(name for name in schema.together or schema.inputs if name in rows.rows.column_names)
 
 
 def _hold_out(

@@ -26,7 +26,7 @@ class Task(ABC, Generic[OptionsT]):
 
     name: ClassVar[str]
     options_class: ClassVar[type[Options]]
-    auto_class: ClassVar[str]
+    auto_class: str
     """The `transformers` Auto class whose head fits."""
     headline: str
     """The metric shown first."""
@@ -41,9 +41,17 @@ class Task(ABC, Generic[OptionsT]):
     tunes: ClassVar[bool] = False
     """Whether there is something to choose on dev rows after training: see `tune`."""
 
+    doubles: bool = True
+    """Whether two passes of one batch can be held against each other, as R-Drop does."""
+
     def __init__(self, options: OptionsT, pair: bool) -> None:
         self.options = options
         self.pair = pair
+
+    @classmethod
+    def auto_class_for(cls, options: OptionsT) -> str:
+        """The Auto class, where it depends on the options."""
+        return cls.auto_class
 
     @classmethod
     @abstractmethod
@@ -102,6 +110,37 @@ class Task(ABC, Generic[OptionsT]):
         """Save model and tokenizer so that the library that has the head opens them."""
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
+
+    def hand_off(self, model: Any, window: Window, folder: Path) -> None:
+        """Put files beside a saved model that make it open in another library than transformers; none by default."""
+        return
+
+    @property
+    def arranges(self) -> bool:
+        """Whether training rows are learned from otherwise than one by one as they stand: see `arrange`."""
+        return False
+
+    def arrange(
+        self, columns: Mapping[str, Sequence[Any]], vectors: Callable[[Sequence[str], str], Any], seed: int
+    ) -> tuple[list[int], dict[str, list[Any]], list[str]]:
+        """Which training rows are learned from, further columns for those, each a list of texts, and what to tell.
+
+        Args:
+            vectors: Gives the vectors of texts, of the side `query` or `document`, by the encoder as it comes.
+        """
+        raise NotImplementedError
+
+    def embedder(self, model: Any) -> Any:
+        """A model that gives vectors, with the encoder of `model`."""
+        raise NotImplementedError
+
+    def searches(self, collection: bool) -> bool:
+        """Whether rows are measured by a search among all documents, not each by itself.
+
+        Args:
+            collection: There are documents beside the rows.
+        """
+        return False
 
     def row(self, given: Any, number: int) -> Mapping[str, Any]:
         """What a user hands over as text `number`, as a row of the columns that are asked; else an error."""
