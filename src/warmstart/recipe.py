@@ -149,7 +149,7 @@ class Layers(Options):
 
     pool: str | int = "last"
     """The layers the head reads: `last`; one by its number (0 the embeddings, 1 the first block, -1 the last);
-    `concat-N`, `mean-N` or `max-N` of the last N, or of `all`, as `concat-4`, `mean-all`; `mix`, a learned mean."""
+    `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N, or of `all`, as `concat-4`; `mix`, a learned mean."""
     tokens: Literal["auto", "cls", "mean", "max", "last", "last+max+mean", "attention"] = "auto"
     """The tokens the head reads: the first (`cls`), the `last`, the `mean` or `max` of all, three of these side by side
     (`last+max+mean`), or a learned mean (`attention`). auto: what the encoder's stock head reads, else `mean`."""

@@ -84,7 +84,7 @@ class Predictor:
         for feature in features:
             self.cut.add(feature)
         answers: list[dict[str, Any]] = [{} for _ in rows]
-        for chosen in _batches(features, batch):
+        for chosen in alike(features, batch):
             logits = self._logits([features[index] for index in chosen])
             for index, answer in zip(chosen, self.task.decode(logits), strict=True):
                 answers[index] = answer
@@ -117,7 +117,7 @@ class Predictor:
         return row
 
 
-def _batches(features: Sequence[Mapping[str, Any]], most: int) -> Iterator[list[int]]:
+def alike(features: Sequence[Mapping[str, Any]], most: int) -> Iterator[list[int]]:
     """Which features share a batch: those of like length, which waste the least padding.
 
     Args:

@@ -20,7 +20,8 @@ from transformers import initialization
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from warmstart.encoders.architectures import POOLED, row_of
-from warmstart.encoders.pooling import Attention, Pooling, ScalarMix, SlicePooling
+from warmstart.encoders.pooling import Attention, ScalarMix, SlicePooling
+from warmstart.encoders.states import hidden_states, pooling_of
 
 
 class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
@@ -83,13 +84,10 @@ class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ig
         self.encoder = open_encoder(config.encoder) if encoder is None else _without_pooler(encoder)
         inside: Any = self.encoder.config
         config.encoder = inside
-        row = row_of(inside)
-        last_width = getattr(inside, row.last_width) if row.last_width else None
-        self.pooling = Pooling(config.layers, config.tokens, inside.hidden_size, inside.num_hidden_layers, last_width)
+        self.pooling = pooling_of(inside, config.layers, config.tokens)
         self.slice_pooling = SlicePooling(config.slices_pool, self.pooling.width)
         self.dropout = nn.Dropout(config.dropout)
         self.classifier = nn.Linear(self.pooling.width, config.num_labels)
-        self.global_first = row.global_first
         self.post_init()
 
     def forward(
@@ -140,13 +138,7 @@ class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ig
         inputs = {"input_ids": ids, "attention_mask": mask}
         if types is not None:
             inputs["token_type_ids"] = types
-        if self.global_first:
-            first = mask.int().argmax(dim=1, keepdim=True)
-            inputs["global_attention_mask"] = torch.zeros_like(mask).scatter(1, first, 1)
-        all_layers = self.pooling.needs_all
-        outputs = self.encoder(**inputs, output_hidden_states=all_layers, return_dict=True)
-        states = outputs.hidden_states if all_layers else (outputs.last_hidden_state,)
-        return self.pooling(states, mask)  # type: ignore[no-any-return]
+        return self.pooling(hidden_states(self.encoder, inputs, self.pooling.needs_all), mask)  # type: ignore[no-any-return]
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)

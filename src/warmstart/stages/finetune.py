@@ -30,11 +30,9 @@ from warmstart.stages.prepare import Parts, encode, fit_task
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import save_task
 from warmstart.training import Saving, check, train
-from warmstart.windows import Frame, Window
+from warmstart.windows import DEFAULT_TOKENS, Frame, Window
 
 STAGE = "stages/01-finetune"
-DEFAULT_TOKENS = 512
-"""The widest window taken without being asked for: attention costs grow with its square."""
 
 
 @dataclass(frozen=True)
