@@ -46,6 +46,10 @@ bench-plain:  ## Accuracy on rt-polarity beside a plain Trainer script (N= train
 bench-memory:  ## Memory of `fit` on N= rows of CSV, above the model's own.
 	@$(PYTHON) benchmarks/memory.py $(SIZE)
 
+.PHONY: bench-features
+bench-features:  ## Memory and speed of vectors of N= texts, beside the bare forward pass. About 15 minutes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/features.py $(SIZE)
+
 .PHONY: results-craft
 results-craft:  ## What each piece of the craft is worth (N= seeds; ARGS="--sets rt --variants plain,longer"). Hours.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/craft.py $(SIZE) $(ARGS)

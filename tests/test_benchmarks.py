@@ -33,6 +33,12 @@ def test_training_speed_ends_with_its_ratios():
     assert all(figures[name] > 0 for name in ("ratio_plain", "ratio_bare", "ratio_default", "ratio_frozen_half"))
 
 
+def test_features_end_with_memory_and_ratio():
+    figures = sample("features.py", 40, WARMSTART_BENCH_TINY="1")
+    assert figures["ratio_bare"] > 0
+    assert figures["mb_40"] >= figures["mb_4"] > 0
+
+
 @pytest.fixture
 def craft(monkeypatch, tmp_path, encoder, files):
     """`craft.py` with the tiny encoder and data, and two variants of which the recipe refuses one."""
