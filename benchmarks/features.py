@@ -158,8 +158,9 @@ def _page(figures: dict[str, Any]) -> str:
         f"{count * 384 * 4 / 1e6:,.0f} MB.\n\n"
         f"From file to file it is **{figures['ratio_bare']}** times as fast as the bare forward pass over the "
         f"very same batches of {BATCH}, padded already: the median of {ROUNDS} turns of {STRETCH:,} rows "
-        f"each by CPU time, the lowest {figures['ratio_lowest']}; {figures['rows_per_second']} texts a second. The mark is 0.9. Reading, "
-        "tokenizing, padding, pooling and writing are in that, and short texts make the most of them."
+        f"each by CPU time, the lowest {figures['ratio_lowest']}; {figures['rows_per_second']} texts a "
+        "second. The mark is 0.9. Reading, tokenizing, padding, pooling and writing are in that; "
+        "short texts make the most of them."
     )
 
 

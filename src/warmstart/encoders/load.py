@@ -88,7 +88,10 @@ def load_encoder(
     if auto_class == SEQUENCE:
         wanted = head_config(found, pooling, kept)
     elif not pooling.free:
-        raise RecipeError("layers: pool and tokens are for tasks with one answer a text; leave them out here")
+        raise RecipeError(
+            "layers: pool, tokens and head are for tasks with one answer a text, and so is freeze: encoder; "
+            "leave them out here"
+        )
     for key, value in config.items():
         setattr(wanted, key, value)
     if encoder_config(wanted).pad_token_id is None:

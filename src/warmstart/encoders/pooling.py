@@ -18,6 +18,8 @@ from warmstart.errors import RecipeError, nearest
 
 TOKENS = ("cls", "mean", "max", "last", "last+max+mean", "attention")
 SLICES = ("mean", "max", "attention")
+HEADS = ("linear", "mlp", "bilstm")
+"""What can stand on a pooling in our own model: see `PooledConfig`."""
 LAYERS = re.compile(r"last|mix|(?P<how>concat|sum|mean|max)-(?P<many>all|[1-9]\d{0,3})|(?P<one>-?\d{1,4})", re.ASCII)
 
 

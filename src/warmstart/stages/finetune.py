@@ -25,6 +25,7 @@ from warmstart.progress import Progress
 from warmstart.recipe import Layers, Recipe
 from warmstart.settings import Settings
 from warmstart.stages.evaluate import evaluate
+from warmstart.stages.frozen import check_slices, keep_features
 from warmstart.stages.identity import identity
 from warmstart.stages.prepare import Parts, encode, fit_task
 from warmstart.tasks.base import Task
@@ -53,6 +54,8 @@ class Ready:
     dev: Table | None
     """Rows for choices made during training."""
     lora: bool
+    kept: Path | None
+    """Where the features of an encoder that is held still are kept; None where it learns."""
 
 
 def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> Ready:
@@ -68,16 +71,22 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     # The head's first weights are drawn here, so the seed is set here.
     transformers.set_seed(recipe.seed)
     slices = recipe.window.pool if window.keep == "slices" else None
-    pooling = PoolingChoice(recipe.layers.pool, recipe.layers.tokens, slices)
+    frozen = recipe.layers.freeze == "encoder"
+    # A stock head has no place to hand kept features to.
+    head = "linear" if frozen and recipe.layers.head == "auto" else recipe.layers.head
+    pooling = PoolingChoice(recipe.layers.pool, recipe.layers.tokens, slices, head)
     loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head, pooling)
     loaded = _start(loaded, recipe.layers)
+    if frozen:
+        check_slices(loaded.model, window)
     train_rows, path = parts.tables["train"], work / "train.arrow"
     rows, cut = encode(train_rows, task, tokenizer, window, path, progress, parts.findings)
     settings = settings_of(recipe)
     check(loaded.model, task, rows, settings, measured="dev" in parts.tables)
     same = identity(recipe, parts, describe(path)["sha256"])
     dev, lora = parts.tables.get("dev"), recipe.layers.lora is not None
-    return Ready(settings, task, tokenizer, window, loaded, rows, cut, same, train_rows.where, dev, lora)
+    kept = work / "features.arrow" if frozen else None
+    return Ready(settings, task, tokenizer, window, loaded, rows, cut, same, train_rows.where, dev, lora, kept)
 
 
 def _start(loaded: Loaded, layers: Layers) -> Loaded:
@@ -85,6 +94,8 @@ def _start(loaded: Loaded, layers: Layers) -> Loaded:
     changed = renew(loaded.model, layers.renew, layers.norms, layers.head_start)
     if layers.lora:
         add_lora(loaded.model, layers.lora.rank, layers.lora.alpha, layers.lora.dropout)
+    if layers.freeze == "encoder":
+        loaded.model.encoder.requires_grad_(False)
     return replace(loaded, fresh=tuple(sorted({*loaded.fresh, *changed})))
 
 
@@ -123,13 +134,18 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
     if processes.is_main():
         # A model without its stage is from a run stopped between the two; the last checkpoint leads to it again.
         shutil.rmtree(folder / "model", ignore_errors=True)
+    rows = ready.rows
+    if ready.kept is not None:
+        precision = ready.settings.precision
+        with processes.main_first():
+            rows = keep_features(loaded.model, rows, task, tokenizer, precision, ready.kept, progress)
     # What the Trainer itself writes, such as a tracker's logs, stays with the run.
     own = folder / "trainer"
     trained = train(
         loaded.model,
         task,
         tokenizer,
-        ready.rows,
+        rows,
         ready.settings,
         own,
         progress,
@@ -161,6 +177,8 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
 def settings_of(recipe: Recipe) -> Settings:
     """The recipe's training settings as plain arguments."""
     layers = recipe.layers.model_dump(include={"decay", "head_rate", "freeze", "unfreeze", "unfreeze_every"})
+    if layers["freeze"] == "encoder":  # its parameters are held still by themselves
+        layers["freeze"] = 0
     return Settings(**recipe.learn.model_dump(), **layers, seed=recipe.seed, trainer=recipe.trainer)
 
 
