@@ -47,7 +47,7 @@ bench-memory:  ## Memory of `fit` on N= rows of CSV, above the model's own.
 	@$(PYTHON) benchmarks/memory.py $(SIZE)
 
 .PHONY: bench-features
-bench-features:  ## Memory and speed of vectors of N= texts, beside the bare forward pass. About 15 minutes.
+bench-features:  ## Memory and speed of vectors of N= texts, beside the bare forward pass. About 5 minutes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/features.py $(SIZE)
 
 .PHONY: results-craft
