@@ -75,7 +75,14 @@ SETS = {
     "long": Set(
         "whole film reviews: 2 labels, 500 to learn from, 500 to test on, in a window of 256 tokens",
         long,
-        {"window.tokens": 256, "layers.tokens": "mean", "learn.rate": 2e-4, "learn.batch": 8, "learn.epochs": 1},
+        {
+            "window.tokens": 256,
+            "layers.tokens": "mean",
+            "layers.freeze": 4,
+            "learn.rate": 2e-4,
+            "learn.batch": 8,
+            "learn.epochs": 4,
+        },
         most_seeds=3,
     ),
 }

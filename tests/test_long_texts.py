@@ -80,8 +80,8 @@ def test_a_batch_counts_slices_and_answers_do_not_depend_on_it(monkeypatch):
     ready = predictor(Window(10, "slices", overlap=2))
     texts = [text(number, 3 + number * 11 % 60) for number in range(20)]
     sizes = []
-    inner = ready._logits
-    monkeypatch.setattr(ready, "_logits", lambda features: sizes.append(features) or inner(features))
+    inner = ready._outputs
+    monkeypatch.setattr(ready, "_outputs", lambda features: sizes.append(features) or inner(features))
     together = ready.predict(texts, batch=32)
     for features in sizes:
         assert len(features) == 1 or sum(len(one["input_ids"]) for one in features) <= 32

@@ -34,7 +34,6 @@ def test_only_what_differs_need_be_said_and_the_complete_recipe_reads_back_the_s
         (MINIMAL + "lern: {}\n", 3, "lern is not an option; did you mean 'learn'?"),
         (MINIMAL + "learn: {epochs: -1}\n", 3, "learn.epochs: found -1"),
         (MINIMAL + "window:\n  keep: middle\n", 4, "window.keep: found 'middle'"),
-        (MINIMAL + "window: {overlap: 9}\n", 3, "overlap: found 9, and keep is head; say keep: slices, or leave"),
         (MINIMAL + "window: {keep: slices, head: 9}\n", 3, "head: found 9, and keep is slices; say keep: head+tail"),
         (MINIMAL + "window: {keep: tail, pool: max}\n", 3, "pool: found max, and keep is tail; say keep: slices"),
         (

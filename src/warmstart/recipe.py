@@ -21,7 +21,7 @@ from warmstart.yamls import read_yaml
 MEMORY = "(rows in memory)"
 """Stands for a file in the recipe of a run whose rows were handed over in Python."""
 Fraction = Annotated[float, Field(ge=0, lt=1)]
-Format = Literal["csv", "tsv", "jsonl", "parquet"]
+Format = Literal["csv", "tsv", "jsonl", "json", "conll", "parquet"]
 
 
 class File(Options):
@@ -71,7 +71,7 @@ class Data(Options):
     columns: dict[str, str] = {}
     """The file's column for each of the task's, as `{text: review, label: stars}`; without a header, its number."""
     format: Format | None = None
-    """csv, tsv, jsonl or parquet. None: by the file's suffix."""
+    """csv, tsv, jsonl, json, conll or parquet. None: by the file's suffix."""
     header: bool = True
     """Whether the first line of a csv or tsv names the columns. Without, columns are numbered from 1."""
     quotes: Literal["double", "none"] | None = None
@@ -118,8 +118,9 @@ class Window(Options):
     head: Annotated[int, Field(ge=1)] | None = None
     """With `head+tail`, how many of the kept tokens are the text's first; the rest are its last. None: 128 of 510, as
     Sun et al. (2019) have it, and the same share, rounded up, where there is another room for a text."""
-    overlap: Annotated[int, Field(ge=0)] = 0
-    """With `slices`, how many tokens a slice shares with the one before."""
+    overlap: Annotated[int, Field(ge=0)] | None = None
+    """With `slices`, how many tokens a slice shares with the one before. None: 0; but a quarter of the window in tasks
+    that find places in a text, `tag` and `span`, which see a long text in overlapping windows whatever `keep` says."""
     most: Annotated[int, Field(ge=1)] | None = None
     """With `slices`, the most slices a text; what is beyond is cut, counted and told. None: all."""
     pool: Literal["mean", "max", "attention"] = "mean"
@@ -129,7 +130,8 @@ class Window(Options):
     def _settings_go_together(self) -> Self:
         if self.pool != "mean" and self.keep != "slices":
             raise ValueError(f"pool: found {self.pool}, and keep is {self.keep}; say keep: slices, or leave pool out")
-        windows.Window(self.tokens or 1, self.keep, self.head, self.overlap, self.most)
+        if self.keep == "slices" or self.overlap is None:  # whether an overlap alone is right, the task says
+            windows.Window(self.tokens or 1, self.keep, self.head, self.overlap or 0, self.most)
         return self
 
 

@@ -6,12 +6,17 @@ knows no task, and a task knows no file format.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-Kind = Literal["text", "label", "labels", "number"]
-"""text: a string. label: one label's name. labels: a list of label names. number: a finite float."""
+Kind = Literal["text", "texts", "label", "labels", "choice", "number", "ranges", "entities", "answers"]
+"""text: a string. texts: a list of strings. label: one label's name. labels: a list of label names. choice: which of a
+row's own texts, by its number from 0. number: a finite float. ranges: a list of `{start, end}`. entities: a list of
+`{start, end, label}`. answers: a list of `{text, start}`; an empty one says that there is none. Places in a text are
+counted in characters, from `start` to before `end`."""
+STRUCTURED = ("ranges", "entities", "answers")
+"""Kinds whose values are lists of small mappings."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +37,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of one task, in order."""
+    """The columns of one task, in order.
+
+    Args:
+        check: Looks at a row as a whole, its columns beside one another; gives the kind of fault and what is wrong, or
+            None.
+    """
 
     columns: tuple[Column, ...]
+    check: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
@@ -49,10 +60,16 @@ class Schema:
         return tuple(column.name for column in self.columns if column.kind == "text")
 
     @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the columns by which two rows are the same: what is asked, without ids."""
+        kinds = ("text", "texts", "ranges")
+        return tuple(column.name for column in self.columns if column.kind in kinds and not column.answer)
+
+    @property
     def answers(self) -> tuple[str, ...]:
         """Names of the columns that hold what is learned."""
         return tuple(column.name for column in self.columns if column.answer)
 
     def questions(self) -> Schema:
         """The same columns without the answers: what a predictor needs."""
-        return Schema(tuple(column for column in self.columns if not column.answer))
+        return Schema(tuple(column for column in self.columns if not column.answer), self.check)

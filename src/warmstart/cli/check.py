@@ -35,6 +35,7 @@ def command(
     text: options.Text = None,
     pair: options.Pair = None,
     label: options.Label = None,
+    column: options.Columns = None,
     id_: Annotated[
         str | None, typer.Option("--id", help="The files' column of ids, which must not repeat.", metavar="COLUMN")
     ] = None,

@@ -17,6 +17,7 @@ def command(
     text: options.Text = None,
     pair: options.Pair = None,
     label: options.Label = None,
+    column: options.Columns = None,
     header: options.Header = None,
     format: options.Format = None,
     quotes: options.Quotes = None,

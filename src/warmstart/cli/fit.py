@@ -39,6 +39,7 @@ def command(
     text: options.Text = None,
     pair: options.Pair = None,
     label: options.Label = None,
+    column: options.Columns = None,
     test: Annotated[str | None, field("data.test", "--test", metavar="FILE")] = None,
     dev: Annotated[str | None, field("data.dev", "--dev", metavar="FILE")] = None,
     out: Annotated[

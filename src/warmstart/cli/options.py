@@ -20,6 +20,10 @@ def field(key: str, *names: str, metavar: str | None = None) -> Any:
 Text = Annotated[str | None, typer.Option("--text", help="The file's column with the text.", metavar="COLUMN")]
 Pair = Annotated[str | None, typer.Option("--pair", help="Its column with the second text.", metavar="COLUMN")]
 Label = Annotated[str | None, typer.Option("--label", help="Its column with the label.", metavar="COLUMN")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--column", help="The file's column for any of the task's, as question=title.", metavar="NAME=COLUMN"),
+]
 Format = Annotated[str | None, field("data.format", "--format", metavar="NAME")]
 Header = Annotated[bool | None, field("data.header", "--header/--no-header")]
 Quotes = Annotated[str | None, field("data.quotes", "--quotes", metavar="double|none")]
@@ -42,7 +46,13 @@ READING = {
 
 def said(values: dict[str, Any], keys: dict[str, str]) -> dict[str, Any]:
     """Recipe fields and values of the options that were given."""
-    return {key: values[name] for name, key in keys.items() if values.get(name) not in (None, [])}
+    found = {key: values[name] for name, key in keys.items() if values.get(name) not in (None, [])}
+    for given in values.get("column") or []:
+        name, equals, column = given.partition("=")
+        if not equals or not name:
+            raise RecipeError(f"--column {given}: expected NAME=COLUMN, as --column question=title")
+        found[f"data.columns.{name.strip()}"] = column
+    return found
 
 
 def parse_sets(settings: list[str] | None) -> dict[str, Any]:

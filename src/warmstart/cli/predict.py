@@ -24,6 +24,7 @@ def command(
     ] = None,
     text: options.Text = None,
     pair: options.Pair = None,
+    column: options.Columns = None,
     header: options.Header = None,
     format: options.Format = None,
     quotes: options.Quotes = None,
@@ -61,10 +62,8 @@ def command(
     if out is not None:
         from warmstart.deploy.write import write_answers
 
-        names = ("text", "pair") if predictor.task.pair else ("text",)
-        both = [text if predictor.task.pair else (text,) for text in wanted]
-        rows = [{**dict(zip(names, text, strict=True)), **answer} for text, answer in zip(both, answers, strict=True)]
-        write_answers(rows, Path(out))
+        rows = [predictor.task.row(text, number) for number, text in enumerate(wanted, 1)]
+        write_answers([{**row, **answer} for row, answer in zip(rows, answers, strict=True)], Path(out))
     elif json:
         for answer in answers:
             screen.print_json(answer)
@@ -81,11 +80,22 @@ def _table(texts: list[Any], answers: list[dict[str, Any]], screen: Any) -> None
     shown = Table("text", *names)
     for text, answer in zip(texts, answers, strict=True):
         plain = text if isinstance(text, str) else " | ".join(text)
-        cells = [
-            ", ".join(answer[name]) if isinstance(answer[name], list) else screen.number(answer[name]) for name in names
-        ]
+        cells = [_cell(answer[name], screen) for name in names]
         shown.add_row(Text(plain), *map(Text, cells))
     screen.console.print(shown)
+
+
+def _cell(value: Any, screen: Any) -> str:
+    """One cell; of a list its items, of a mapping its values."""
+    if isinstance(value, list):
+        return (
+            "\n".join(_cell(item, screen) for item in value)
+            if value and isinstance(value[0], dict)
+            else ", ".join(value)
+        )
+    if isinstance(value, dict):
+        return " ".join(screen.number(one) for one in value.values())
+    return str(screen.number(value))
 
 
 def _file(predictor: Any, source: Any, schema: Any, out: str | None, screen: Any) -> None:

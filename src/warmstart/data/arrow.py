@@ -16,7 +16,18 @@ ROWS = 10_000
 CHARACTERS = 1 << 24
 """A record batch is written at so many rows or characters, whichever comes first."""
 
-_TYPES = {"text": pa.string(), "label": pa.string(), "labels": pa.list_(pa.string()), "number": pa.float64()}
+_PLACE = [("start", pa.int64()), ("end", pa.int64())]
+_TYPES = {
+    "text": pa.string(),
+    "texts": pa.list_(pa.string()),
+    "label": pa.string(),
+    "labels": pa.list_(pa.string()),
+    "choice": pa.int64(),
+    "number": pa.float64(),
+    "ranges": pa.list_(pa.struct(_PLACE)),
+    "entities": pa.list_(pa.struct([*_PLACE, ("label", pa.string())])),
+    "answers": pa.list_(pa.struct([("text", pa.string()), ("start", pa.int64())])),
+}
 
 
 def arrow_schema(schema: Schema, names: Iterable[str]) -> Any:
@@ -36,7 +47,7 @@ def batches(
     for row in rows:
         held.append(row)
         for name in texts:
-            size += len(row[name])
+            size += len(row[name]) if isinstance(row[name], str) else sum(map(len, row[name]))
         if len(held) >= ROWS or size >= CHARACTERS:
             yield {name: [row[name] for row in held] for name in names}
             held, size = [], 0

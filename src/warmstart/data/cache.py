@@ -27,7 +27,7 @@ from warmstart.schema import Schema
 ROWS = "rows.arrow"
 STEP = 10_000
 """Rows between two moves of the progress bar."""
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Part of every key: raise it when reading or storing changes, and old folders are no longer found."""
 
 Opened = tuple[str, Any, dict[str, Any]]
@@ -73,6 +73,7 @@ def _key(source: Source, schema: Schema, drop_unlabelled: bool, bar: Bar) -> str
     parts = {
         "version": FORMAT_VERSION,
         "files": files,
+        "check": getattr(schema.check, "__qualname__", None),
         "columns": [
             [want.column.name, want.column.kind, want.column.answer, want.column.required, want.name]
             for want in columns

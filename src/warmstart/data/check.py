@@ -31,16 +31,16 @@ def check(tables: Mapping[str, Table], schema: Schema, findings: Findings) -> No
         seen = Sightings(table)
         texts = [text for text in schema.texts if text in table.rows.column_names]
         check_texts(seen, texts)
-        found = hashes(table, texts, answer.name)
+        found = hashes(table, [name for name in schema.inputs if name in table.rows.column_names], answer.name)
         check_twins(seen, found)
         if answer.kind == "number":
             check_scores(seen, answer.name)
-        else:
+        elif answer.kind not in {"answers", "choice"}:
             labels = labels_of(table, answer.name)
             check_labels(seen, labels)
             if answer.kind == "label":
                 check_leaks(seen, texts[0], answer.name)
-            else:
+            elif answer.kind == "labels":
                 _unlabelled(seen, answer.name)
             if name == "train":
                 known = labels

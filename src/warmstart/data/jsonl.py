@@ -14,7 +14,7 @@ from warmstart.errors import DataError
 
 def records(file: str, source: Source, wanted: Sequence[Wanted], findings: Findings) -> Iterator[Record]:
     """Give each object's line number and its wanted values; an answer's absent key counts as null."""
-    decoder = json.JSONDecoder(object_pairs_hook=_unique)
+    decoder = json.JSONDecoder(object_pairs_hook=unique)
     questions = [want for want in wanted if not want.column.answer]
     names = [want.name for want in wanted]
     blank = count = 0
@@ -43,7 +43,7 @@ def _parse(file: str, number: int, line: str, decoder: json.JSONDecoder) -> dict
         raise DataError(
             f"{file}:{number}:{error.colno}: not JSON: {error.msg}. Expected one object a line.", "json"
         ) from None
-    except _Repeated as error:
+    except Repeated as error:
         raise DataError(f"{file}:{number}: {error}. Expected one plain object a line.", "json-key") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{file}:{number}: {error}. Expected one plain object a line.", "json") from None
@@ -56,15 +56,15 @@ def _parse(file: str, number: int, line: str, decoder: json.JSONDecoder) -> dict
     return item
 
 
-class _Repeated(ValueError):
+class Repeated(ValueError):
     """A key that stands twice in one object."""
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object from its pairs; json alone would keep the last of two values and say nothing."""
     item = dict(pairs)
     if len(item) != len(pairs):
         keys = [key for key, _ in pairs]
         repeated = next(key for key in keys if keys.count(key) > 1)
-        raise _Repeated(f"the key {repeated!r} stands twice in one object")
+        raise Repeated(f"the key {repeated!r} stands twice in one object")
     return item

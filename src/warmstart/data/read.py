@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from warmstart.data import delimited, hub, jsonl, parquet
+from warmstart.data import delimited, hub, json_rows, jsonl, parquet
 from warmstart.data.findings import Findings
 from warmstart.data.source import Record, Source, Wanted, format_of, is_hub, place, unit, wanted
 from warmstart.data.values import Fault, Values
@@ -34,6 +34,8 @@ def read(source: Source, schema: Schema, findings: Findings, *, drop_unlabelled:
                 row, missing = values.row(raw)
             except Fault as fault:
                 raise DataError(f"{place(file, line, source)}: {fault}", fault.kind) from None
+            if wrong := schema.check(row) if schema.check and not missing else None:
+                raise DataError(f"{place(file, line, source)}: {wrong[1]}", wrong[0])
             if values.notes:
                 report(values, findings, file, line, unit(file, source))
             if missing:
@@ -86,9 +88,16 @@ def _records(file: str, source: Source, columns: Sequence[Wanted], findings: Fin
     format = format_of(file, source)
     if format == "parquet":
         return parquet.records(file, source, columns)
-    if format == "jsonl":
-        return jsonl.records(file, source, columns, findings)
+    if format in _READERS:
+        return _READERS[format](file, source, columns, findings)
     return delimited.records(file, format, source, columns, findings)
+
+
+_READERS: dict[str, Callable[[str, Source, Sequence[Wanted], Findings], Iterator[Record]]] = {
+    "jsonl": jsonl.records,
+    "json": json_rows.records,
+}
+"""The reader of each format that is neither delimited nor Parquet."""
 
 
 def _unlabelled(where: str, missing: str, columns: Sequence[Wanted]) -> DataError:

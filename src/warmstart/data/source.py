@@ -10,7 +10,7 @@ from typing import Literal
 from warmstart.errors import DataError, RecipeError, nearest
 from warmstart.schema import Column, Schema
 
-Format = Literal["csv", "tsv", "jsonl", "parquet"]
+Format = Literal["csv", "tsv", "jsonl", "json", "conll", "parquet"]
 Record = tuple[int, list[object]]
 """What a format's reader gives: the line (or row) number, then the raw value of each wanted column."""
 
@@ -19,9 +19,17 @@ _SUFFIXES: dict[str, Format] = {
     ".tsv": "tsv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "json",
+    ".conll": "conll",
+    ".iob": "conll",
+    ".bio": "conll",
     ".parquet": "parquet",
 }
 HUB = "hub:"
+GIVES: dict[str, tuple[str, ...]] = {"conll": ("text", "words", "entities")}
+"""Columns that a format gives by itself, whatever the file calls them; read where the schema has them."""
+NUMBERED = ("json", "parquet")
+"""Formats whose rows are told by their number, since a row there has no line of its own."""
 
 
 @dataclass(frozen=True)
@@ -74,20 +82,23 @@ def is_hub(file: str) -> bool:
 
 def format_of(file: str, source: Source) -> Format:
     """Find the format of one file: as the source states it, or by the suffix."""
-    if source.format is not None:
-        return source.format
-    suffixes = [suffix.lower() for suffix in PurePath(file).suffixes]
-    zipped = bool(suffixes) and suffixes[-1] == ".gz"
-    suffix = "".join(suffixes[-2:-1] if zipped else suffixes[-1:])
-    found = _SUFFIXES.get(suffix)
-    if found is None or (zipped and found == "parquet"):
+    found = source.format or _by_suffix(file)
+    if found is None:
+        suffixes = PurePath(file.lower()).suffixes
         raise DataError(
             f"{file}: the suffix {''.join(suffixes[-2:]) or '(none)'} names no format. Expected "
             f"{', '.join(_SUFFIXES)} (the text ones also with .gz). "
-            "Say which it is: --format csv, tsv, jsonl or parquet (data.format).",
+            f"Say which it is: --format {', '.join(sorted(set(_SUFFIXES.values())))} (data.format).",
             "no-format",
         )
     return found
+
+
+def _by_suffix(file: str) -> Format | None:
+    suffixes = PurePath(file.lower()).suffixes
+    zipped = bool(suffixes) and suffixes[-1] == ".gz"
+    found = _SUFFIXES.get("".join(suffixes[-2:-1] if zipped else suffixes[-1:]))
+    return None if zipped and found == "parquet" else found
 
 
 def place(file: str, line: int, source: Source | None) -> str:
@@ -97,7 +108,7 @@ def place(file: str, line: int, source: Source | None) -> str:
 
 def unit(file: str, source: Source | None) -> str:
     """Say what stands before a row's number: nothing for a line of a text file, else `row `."""
-    lines = source is not None and not is_hub(file) and format_of(file, source) != "parquet"
+    lines = source is not None and not is_hub(file) and format_of(file, source) not in NUMBERED
     return "" if lines else "row "
 
 
@@ -108,10 +119,11 @@ def wanted(source: Source, schema: Schema) -> tuple[Wanted, ...]:
             raise RecipeError(
                 f"data.columns names {name!r}, which this task does not read; {nearest(name, schema.names)}"
             )
+    given = GIVES.get(source.format or _by_suffix(source.files[0]) or "", ())
     return tuple(
         Wanted(column, source.columns.get(column.name, column.name))
         for column in schema
-        if column.required or column.name in source.columns
+        if column.required or column.name in source.columns or column.name in given
     )
 
 

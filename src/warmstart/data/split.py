@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,12 +26,17 @@ def fold(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", folded).split())
 
 
+def _folded(value: Any) -> str:
+    """A text folded; of anything else, such as a list of texts, its JSON."""
+    return fold(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
 def keys(table: Table, text_columns: Sequence[str]) -> Keys:
     """Hash each row's folded texts to a stable 64-bit number: case and spacing make no difference."""
     found = np.empty(len(table), dtype=np.uint64)
     start = 0
     for arrays in table.arrays(text_columns, size=1000):
-        columns = [[fold(text) for text in array.to_pylist()] for array in arrays]
+        columns = [[_folded(value) for value in array.to_pylist()] for array in arrays]
         # The separator cannot stand in a folded text: it counts as white space there.
         joined = ["\x1f".join(texts) for texts in zip(*columns, strict=True)]
         hashes = b"".join(hashlib.blake2b(text.encode(), digest_size=8).digest() for text in joined)
@@ -127,9 +133,9 @@ def _strata(table: Table, answer: str | None) -> Indices:
     start = 0
     for (array,) in table.arrays([answer]):
         values = array.to_pylist()
-        if isinstance(values[0], float):
+        if isinstance(values[0], int | float):
             return codes
-        names = [tuple(sorted(value)) for value in values] if isinstance(values[0], list) else values
+        names = [_class(value) for value in values]
         codes[start : start + len(names)] = [known.setdefault(name, len(known)) for name in names]
         start += len(names)
     ranks = np.empty(len(known), dtype=np.int64)
@@ -137,6 +143,13 @@ def _strata(table: Table, answer: str | None) -> Indices:
     if isinstance(next(iter(known)), tuple):
         ranks[np.bincount(codes) == 1] = len(known)  # else every rare set of labels would go to `train`
     return np.asarray(ranks[codes], dtype=np.int64)
+
+
+def _class(answer: Any) -> Any:
+    """What rows are shared out by: a label, a set of labels, or whether there is any answer."""
+    if not isinstance(answer, list):
+        return answer
+    return tuple(sorted({item.get("label", "") if isinstance(item, dict) else item for item in answer}))
 
 
 def _mix(hashes: Keys, seed: int) -> Keys:

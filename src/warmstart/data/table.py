@@ -144,7 +144,10 @@ def from_rows(rows: Iterable[Mapping[str, Any]], schema: Schema, folder: Path, n
                 columns.extend(column.name for column in schema if column.required or column.name in row)
                 values = Values([Wanted(column, column.name) for column in schema if column.name in columns], None)
             try:
-                yield {**_check_row(row, columns, values), "file": 0, "line": number}
+                found = _check_row(row, columns, values)
+                if wrong := schema.check(found) if schema.check else None:
+                    raise Fault(wrong[1], wrong[0])
+                yield {**found, "file": 0, "line": number}
             except Fault as fault:
                 raise DataError(f"{name}:row {number}: {fault}", fault.kind) from None
 

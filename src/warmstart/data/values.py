@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from warmstart.data import structures
 from warmstart.data.source import Wanted
-from warmstart.schema import Column
+from warmstart.schema import STRUCTURED, Column
 
 
 class Fault(Exception):
@@ -54,6 +55,12 @@ class Values:
             return partial(_number, column)
         if column.kind == "label":
             return partial(self._label, column)
+        if column.kind == "choice":
+            return partial(_choice, column)
+        if column.kind == "texts":
+            return partial(_texts, column)
+        if column.kind in STRUCTURED:
+            return partial(_structure, column)
         return partial(self._labels, column)
 
     def _label(self, column: Column, value: Any) -> str | None:
@@ -116,6 +123,42 @@ def _text(column: Column, value: Any) -> str:
         raise Fault(f"{column.name!r} is {found}. Expected text: fill it in, or remove the row.", kind)
     _check_characters(column, value)
     return value
+
+
+def _choice(column: Column, value: Any) -> int | None:
+    number = _number(column, value)
+    if number is not None and (number < 0 or not number.is_integer()):
+        raise Fault(f"{column.name!r} is {_shown(value)}. Expected a whole number, from 0 for the first.", "choice")
+    return None if number is None else int(number)
+
+
+def _texts(column: Column, value: Any) -> list[str]:
+    if not isinstance(value, list | tuple) or not value:
+        raise Fault(f"{column.name!r} is {_shown(value)}. Expected a list of texts.", "texts-type")
+    return [_text(column, item) for item in value]
+
+
+def _structure(column: Column, value: Any) -> Any:
+    """A list of mappings; in a cell of plain text it is written as JSON."""
+    if value is None:
+        return None
+    kind = _FORMS[column.kind]
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise Fault(f"{column.name!r} is the text {value[:60]!r}. Expected a list, as JSON.", kind) from None
+    convert: Any = getattr(structures, column.kind)
+    result = convert(column, value, lambda what: Fault(f"{column.name!r}: {what}.", kind))
+    for item in result:
+        for text in item.values():
+            if isinstance(text, str):
+                _check_characters(column, text)
+    return result
+
+
+_FORMS = {"ranges": "ranges-form", "entities": "entities-form", "answers": "answers-form"}
+"""The kind of fault where a structure has not the form it should."""
 
 
 def _number(column: Column, value: Any) -> float | None:

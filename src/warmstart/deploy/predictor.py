@@ -16,17 +16,21 @@ from warmstart.artifacts import verify
 from warmstart.encoders.architectures import is_pooled
 from warmstart.encoders.load import load_config, load_encoder, load_tokenizer, most_tokens
 from warmstart.encoders.precision import resolve
-from warmstart.errors import DataError, ModelError
+from warmstart.errors import ModelError
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import FILE, open_task
 from warmstart.tasks.common.texts import count_slices
 from warmstart.windows import Cut, Frame, Window
 
-Text = str | Sequence[str] | Mapping[str, str]
+Text = str | Sequence[Any] | Mapping[str, Any]
 """A text, a pair of texts, or a row with the task's columns."""
 
+Encoded = tuple[Mapping[str, Any], list[dict[str, Any]]]
+"""A row and its features."""
 BUFFER = 1024
-"""Rows read ahead, so that texts of like length can share a batch."""
+"""Features read ahead, so that those of like length can share a batch."""
+CHUNK = 64
+"""Rows turned into features at a time: a long one has many."""
 
 
 class Predictor:
@@ -57,11 +61,11 @@ class Predictor:
         config = load_config(str(folder))
         task, window = open_task(folder, config)
         tokenizer = load_tokenizer(str(folder))
-        if window.keep == "slices" and not is_pooled(config):
+        if window.keep == "slices" and not (task.own_windows or is_pooled(config)):
             raise ModelError(f"{folder / FILE}: window.keep: found slices, but the model in config.json takes none")
         _check_window(folder, window, most_tokens(config, tokenizer), Frame.of(tokenizer, task.pair), task.pair)
         model = load_encoder(str(folder), task.auto_class, {}, tokenizer).model
-        return cls(model, tokenizer, task, window, precision)
+        return cls(task.ready(model, folder), tokenizer, task, window, precision)
 
     def predict(self, texts: Sequence[Text], batch: int = 64) -> list[dict[str, Any]]:
         """One answer for each text.
@@ -69,52 +73,53 @@ class Predictor:
         Args:
             batch: The most rows of tokens that are computed at once; a text in slices has several.
         """
-        return list(self.stream((self._row(text, number) for number, text in enumerate(texts, 1)), batch))
+        return list(self.stream((self.task.row(text, number) for number, text in enumerate(texts, 1)), batch))
 
     def stream(self, rows: Iterable[Mapping[str, Any]], batch: int = 64) -> Iterator[dict[str, Any]]:
-        """One answer for each row, in order, reading ahead no more than a buffer of rows."""
+        """One answer for each row, in order, reading ahead no more than a buffer of features."""
         pending = iter(rows)
-        while chunk := list(itertools.islice(pending, BUFFER)):
-            yield from self._answer(chunk, batch)
+        held: list[Encoded] = []
+        while chunk := list(itertools.islice(pending, CHUNK)):
+            held += self._encode(chunk)
+            if sum(len(features) for _, features in held) >= BUFFER:
+                yield from self._answer(held, batch)
+                held = []
+        if held:
+            yield from self._answer(held, batch)
 
-    def _answer(self, rows: Sequence[Mapping[str, Any]], batch: int) -> list[dict[str, Any]]:
+    def _encode(self, rows: Sequence[Mapping[str, Any]]) -> list[Encoded]:
+        """Each row with its features."""
         columns = self.task.schema(self.task.options).questions().names
         given = {name: [row[name] for row in rows] for name in columns if name in rows[0]}
-        features = self.task.encode(given, self.tokenizer, self.window)
-        for feature in features:
-            self.cut.add(feature)
-        answers: list[dict[str, Any]] = [{} for _ in rows]
-        for chosen in alike(features, batch):
-            logits = self._logits([features[index] for index in chosen])
-            for index, answer in zip(chosen, self.task.decode(logits), strict=True):
-                answers[index] = answer
-        return answers
+        found: list[Encoded] = [(row, []) for row in rows]
+        for number, feature in enumerate(self.task.encode(given, self.tokenizer, self.window)):
+            found[feature.get("of", number)][1].append(feature)
+        for _, features in found:
+            self.cut.add(features[0])
+        return found
+
+    def _answer(self, held: Sequence[Encoded], batch: int) -> Iterator[dict[str, Any]]:
+        """The answers of rows; what is held of a feature once it was computed is what the task reads in its outputs."""
+        flat = [feature for _, features in held for feature in features]
+        parts: list[Any] = [None] * len(flat)
+        for chosen in alike(flat, batch):
+            together = [flat[index] for index in chosen]
+            for index, part in zip(chosen, self.task.read(self._outputs(together), together), strict=True):
+                parts[index] = part
+        start = 0
+        for row, features in held:
+            yield self.task.merge(row, features, parts[start : start + len(features)])
+            start += len(features)
 
     @torch.inference_mode()
-    def _logits(self, features: Sequence[Mapping[str, Any]]) -> torch.Tensor:
+    def _outputs(self, features: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
         inputs = self.task.collate(list(map(dict, features)), self.tokenizer)
         inputs = {name: tensor.to(self.device) for name, tensor in inputs.items()}
         formats = {"bf16": torch.bfloat16, "fp16": torch.float16}
         kind = formats.get(self.precision, torch.float32)
         with torch.autocast(self.device.type, dtype=kind, enabled=self.precision != "fp32"):
-            logits: torch.Tensor = self.model(**inputs).logits
-        return logits.float().cpu()
-
-    def _row(self, text: Text, number: int) -> Mapping[str, Any]:
-        """A text in any of its forms as a row, refusing what the task cannot read."""
-        if isinstance(text, Mapping):
-            row: Mapping[str, Any] = text
-        elif isinstance(text, str):
-            row = {"text": text}
-        else:
-            row = dict(zip(("text", "pair"), text, strict=False)) if len(text) == 2 else {}
-        wanted = {"text", "pair"} if self.task.pair else {"text"}
-        if set(row) & {"text", "pair"} != wanted or not all(isinstance(row[name], str) for name in wanted):
-            form = 'a pair of texts, as ("first", "second")' if self.task.pair else "one text, a string"
-            raise DataError(f"text {number}: found {text!r}; this model reads {form}")
-        if not row["text"].strip():
-            raise DataError(f"text {number} is empty; expected text, as in a file")
-        return row
+            found = self.model(**inputs)
+        return {name: one.float().cpu() for name, one in found.items() if torch.is_tensor(one)}
 
 
 def alike(features: Sequence[Mapping[str, Any]], most: int) -> Iterator[list[int]]:

@@ -26,6 +26,8 @@ FAILURE = "failure.txt"
 """The file of a run whose training went wrong, with the error."""
 GIVEN = ("label", "labels", "score")
 """The column of given answers, by the kind of task."""
+QUALITY = "quality"
+"""The column with the task's own score of each row, where it gives one."""
 PREDICTIONS = {"test": "predictions.parquet", "dev": "predictions-dev.parquet"}
 
 
@@ -53,15 +55,20 @@ class Row:
     @cached_property
     def places(self) -> list[str]:
         """File and line of each measured row."""
-        return read_predictions(self.folder / PREDICTIONS[self.part])[0]
+        found: list[str] = pq.read_table(self.folder / PREDICTIONS[self.part], columns=["row"])["row"].to_pylist()
+        return found
 
     @cached_property
     def scores(self) -> NDArray[np.float64]:
         """How good each answer is, more is better, in the order of `places`.
 
-        1 or 0 for one label, the F1 of the row's labels for many, minus the absolute error for a number.
+        As the task itself scores a row; else 1 or 0 for one label, the F1 of the row's labels for many, minus the
+        absolute error for a number.
         """
-        _, answers, given = read_predictions(self.folder / PREDICTIONS[self.part])
+        path = self.folder / PREDICTIONS[self.part]
+        if QUALITY in _columns(path):
+            return np.asarray(pq.read_table(path, columns=[QUALITY])[QUALITY].to_numpy(), dtype=float)
+        _, answers, given = read_predictions(path)
         return _scores(answers, given)
 
 
@@ -77,22 +84,30 @@ def read_row(folder: Path, variant: str, seed: int) -> Row:
     # The task names its metrics with the headline first.
     headline, value = next(iter(run.metrics[part].items()))
     value = float("nan") if value is None else float(value)
-    _, answers, given = read_predictions(folder / PREDICTIONS[part])
-    failed = why_failed(value, answers, given)
+    if set(GIVEN) & set(_columns(folder / PREDICTIONS[part])):
+        _, answers, given = read_predictions(folder / PREDICTIONS[part])
+        failed = why_failed(value, answers, given)
+    else:
+        failed = "" if value >= MARGIN else f"the {headline} is {value:.3f}"
     history = run.training
     return Row(variant, seed, folder, part, run.metrics, headline, value, history["steps"], history["seconds"], failed)
 
 
 def read_predictions(path: Path) -> tuple[list[str], list[Any], list[Any]]:
     """The places, true answers and given answers of a run's measured rows."""
-    if not path.is_file():
-        raise RunError(f"{path} is missing; remove {path.parent} to have the run done again")
-    columns = pq.read_schema(path).names
+    columns = _columns(path)
     given = next((name for name in GIVEN if name in columns), None)
     if given is None:
         raise RunError(f"{path}: found the columns {', '.join(columns)}; expected one of {', '.join(GIVEN)}")
     found = pq.read_table(path, columns=["row", "answer", given])
     return tuple(found[name].to_pylist() for name in ("row", "answer", given))
+
+
+def _columns(path: Path) -> list[str]:
+    if not path.is_file():
+        raise RunError(f"{path} is missing; remove {path.parent} to have the run done again")
+    names: list[str] = pq.read_schema(path).names
+    return names
 
 
 def why_failed(value: float, answers: Sequence[Any], given: Sequence[Any]) -> str:

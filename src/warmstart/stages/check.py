@@ -49,7 +49,7 @@ def count_cut(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> N
     """Count what the window of the recipe's encoder would cut, as a finding for each part."""
     config, tokenizer = load_config(recipe.model), load_tokenizer(recipe.model)
     task = fit_task(recipe, parts)
-    window = window_of(recipe, config, tokenizer, task.pair)
+    window = window_of(recipe, config, tokenizer, task)
     for name, rows in parts.tables.items():
         encode(rows, task, tokenizer, window, work / f"{name}.arrow", progress, parts.findings)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,21 +31,29 @@ def evaluate(
     task = predictor.task
     answer = task.schema(task.options).answers[0]
     task.check_answers(rows.column(answer), rows.where)
-    gold = list(rows.column(answer))
-    given: list[dict[str, Any]] = []
     before = replace(predictor.cut)
-    with progress.bar("testing", len(rows)) as bar:
-        for prediction in predictor.stream(_rows(rows)):
-            given.append(prediction)
-            bar.advance()
-    found = task.metrics(gold, given)
+    columns, given = answers(predictor, rows, progress)
+    found = task.measure(columns, given)
     if predictions is not None:
-        _keep(rows, gold, given, predictions)
+        _keep(rows, list(rows.column(answer)), given, predictions, task.scores(columns, given))
     # JSON has no NaN: an undefined number is null there.
     clean = {name: None if math.isnan(value) else value for name, value in found.items()}
     cut = predictor.cut.since(before)
     seen = {"rows_cut": cut.rows_cut, "share_cut": cut.share} if cut.rows_cut else {}
     return {**clean, "rows": len(rows), **seen}
+
+
+def answers(
+    predictor: Predictor, rows: Table, progress: Progress = silent
+) -> tuple[dict[str, list[Any]], list[dict[str, Any]]]:
+    """The columns that the task's metrics look at, and the predictor's answer to every row."""
+    given: list[dict[str, Any]] = []
+    with progress.bar("testing", len(rows)) as bar:
+        for prediction in predictor.stream(_rows(rows)):
+            given.append(prediction)
+            bar.advance()
+    wanted = [name for name in predictor.task.measured if name in rows.rows.column_names]
+    return {name: list(rows.column(name)) for name in wanted}, given
 
 
 def _rows(rows: Table) -> Iterator[dict[str, Any]]:
@@ -54,12 +62,21 @@ def _rows(rows: Table) -> Iterator[dict[str, Any]]:
         yield from (dict(zip(names, values, strict=True)) for values in zip(*chunk.values(), strict=True))
 
 
-def _keep(rows: Table, gold: list[Any], given: list[dict[str, Any]], path: Path) -> None:
+def _keep(
+    rows: Table, gold: list[Any], given: list[dict[str, Any]], path: Path, scores: Sequence[float] | None
+) -> None:
     columns: dict[str, list[Any]] = {"row": [rows.where(index) for index in range(len(rows))], "answer": gold}
+    if scores is not None:
+        columns["quality"] = list(scores)
     for name in given[0]:
         values = [prediction[name] for prediction in given]
         # Labels are data, not columns: a mapping is kept as JSON text, whatever characters its labels have.
-        columns[name] = [
-            json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value for value in values
+        columns[f"given_{name}" if name in columns else name] = [
+            json.dumps(value, ensure_ascii=False) if _nested(value) else value for value in values
         ]
     pq.write_table(pa.table(columns), path)
+
+
+def _nested(value: Any) -> bool:
+    """Whether a value holds mappings."""
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))

@@ -24,7 +24,7 @@ from warmstart.errors import RecipeError
 from warmstart.progress import Progress
 from warmstart.recipe import Layers, Recipe
 from warmstart.settings import Settings
-from warmstart.stages.evaluate import evaluate
+from warmstart.stages.evaluate import answers, evaluate
 from warmstart.stages.frozen import check_slices, keep_features
 from warmstart.stages.identity import identity
 from warmstart.stages.prepare import Parts, encode, fit_task
@@ -67,16 +67,16 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     config = load_config(recipe.model)
     tokenizer = load_tokenizer(recipe.model)
     task = fit_task(recipe, parts, _saved(recipe, config))
-    window = window_of(recipe, config, tokenizer, task.pair)
+    window = window_of(recipe, config, tokenizer, task)
     # The head's first weights are drawn here, so the seed is set here.
     transformers.set_seed(recipe.seed)
-    slices = recipe.window.pool if window.keep == "slices" else None
+    slices = recipe.window.pool if window.keep == "slices" and not task.own_windows else None
     frozen = recipe.layers.freeze == "encoder"
     # A stock head has no place to hand kept features to.
     head = "linear" if frozen and recipe.layers.head == "auto" else recipe.layers.head
     pooling = PoolingChoice(recipe.layers.pool, recipe.layers.tokens, slices, head)
     loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head, pooling)
-    loaded = _start(loaded, recipe.layers)
+    loaded = _start(replace(loaded, model=task.ready(loaded.model, _kept(recipe, config, task))), recipe.layers)
     if frozen:
         check_slices(loaded.model, window)
     train_rows, path = parts.tables["train"], work / "train.arrow"
@@ -157,6 +157,9 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
         return
     if ready.lora:
         merge_lora(loaded.model)
+    if task.tunes and ready.dev is not None:
+        predictor = Predictor(loaded.model, tokenizer, task, window, ready.settings.precision)
+        task = task.tune(*answers(predictor, ready.dev, progress))
     save(loaded.model, tokenizer, task, window, folder / "model")
     about = {
         "steps": trained.steps,
@@ -182,15 +185,20 @@ def settings_of(recipe: Recipe) -> Settings:
     return Settings(**recipe.learn.model_dump(), **layers, seed=recipe.seed, trainer=recipe.trainer)
 
 
-def window_of(recipe: Recipe, config: Any, tokenizer: Any, pair: bool) -> Window:
+def window_of(recipe: Recipe, config: Any, tokenizer: Any, task: Task[Any]) -> Window:
     """The recipe's window, refusing one that is wider than the encoder takes or leaves no room for text."""
     said, most = recipe.window, most_tokens(config, tokenizer)
     tokens = said.tokens or min(most, DEFAULT_TOKENS)
     if tokens > most:
         raise RecipeError(f"window.tokens: found {tokens}, but {recipe.model} takes at most {most}")
+    keep, overlap = said.keep, said.overlap or 0
+    if task.own_windows:
+        if keep not in {"head", "slices"} or said.most or said.pool != "mean":
+            raise RecipeError(f"window: {task.name} sees all of a text, in overlapping windows; say tokens and overlap")
+        keep, overlap = "slices", tokens // 4 if said.overlap is None else said.overlap
     try:
-        window = Window(tokens, said.keep, said.head, said.overlap, said.most)
-        window.check(Frame.of(tokenizer, pair), pair)
+        window = Window(tokens, keep, said.head, overlap, said.most)
+        window.check(Frame.of(tokenizer, task.pair), task.pair)
     except ValueError as error:
         raise RecipeError(f"window.{error}") from None
     return window
@@ -199,9 +207,13 @@ def window_of(recipe: Recipe, config: Any, tokenizer: Any, pair: bool) -> Window
 def save(model: Any, tokenizer: Any, task: Task[Any], window: Window, folder: Path) -> None:
     """Publish a folder that opens in plain `transformers` and in `warmstart.load`."""
     with publish(folder) as staging, quietly():
-        model.save_pretrained(staging)
-        tokenizer.save_pretrained(staging)
+        task.write(model, tokenizer, staging)
         save_task(task, window, staging)
+
+
+def _kept(recipe: Recipe, config: Any, task: Task[Any]) -> Path | None:
+    """The folder whose head is kept, where what the task added to it lies too."""
+    return Path(recipe.model) if _saved(recipe, config) is not None and Path(recipe.model).is_dir() else None
 
 
 def _saved(recipe: Recipe, config: Any) -> Any:

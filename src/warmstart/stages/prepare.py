@@ -73,8 +73,8 @@ def read_parts(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, 
 
 
 def texts_of(rows: Table, schema: Schema) -> tuple[str, ...]:
-    """The text columns that the rows have."""
-    return tuple(name for name in schema.texts if name in rows.rows.column_names)
+    """The columns, among those that the rows have, by which two rows are the same."""
+    return tuple(name for name in schema.inputs if name in rows.rows.column_names)
 
 
 def _hold_out(
@@ -163,13 +163,15 @@ def encode(
         with progress.bar("reading tokens", len(rows)) as bar:
             for chunk in rows.chunks(CHUNK):
                 features = task.encode(chunk, tokenizer, window)
-                for feature in features:
-                    feature["row"] = cut.rows
-                    cut.add(feature)
+                start, count = cut.rows, len(next(iter(chunk.values())))
+                for number, feature in enumerate(features):
+                    feature["row"] = start + feature.get("of", number)
+                    if feature["row"] == cut.rows:  # its first feature counts for the row
+                        cut.add(feature)
                     if feature["cut"] and not first:
                         first.append(feature["row"])
-                bar.advance(len(features))
-                names = [name for name in features[0] if name not in {"cut", "tokens"}]
+                bar.advance(count)
+                names = [name for name in features[0] if name not in {"cut", "tokens", "of"}]
                 yield {name: [feature[name] for feature in features] for name in names}
 
     encoded = table.write(batches(), path)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from warmstart.errors import RecipeError
+from warmstart.errors import DataError, RecipeError
 from warmstart.options import Options
 from warmstart.schema import Schema
 from warmstart.windows import Window
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 Feature = dict[str, Any]
-"""One encoded example: token ids and whatever else the task's head wants."""
+"""One encoded example: token ids and whatever else the task's head wants.
+
+Beside them stand `tokens` and `cut`: how many tokens the row has, and how many of them are nowhere seen. Where a row
+has several features, each says by `of` which of the rows given it belongs to, and the first one counts the tokens.
+"""
 
 
 class Task(ABC, Generic[OptionsT]):
@@ -25,6 +30,10 @@ class Task(ABC, Generic[OptionsT]):
     """The `transformers` Auto class whose head fits."""
     headline: str
     """The metric shown first."""
+    own_windows: ClassVar[bool] = False
+    """A long row is seen whole, in overlapping windows that are features of their own; answers are joined from them."""
+    tunes: ClassVar[bool] = False
+    """Whether there is something to choose on dev rows after training: see `tune`."""
 
     def __init__(self, options: OptionsT, pair: bool) -> None:
         self.options = options
@@ -55,7 +64,7 @@ class Task(ABC, Generic[OptionsT]):
 
     @abstractmethod
     def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
-        """Rows as columns → one feature a row, answers included where the rows have them."""
+        """Rows as columns → one feature a row, or several, answers included where the rows have them."""
 
     @abstractmethod
     def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
@@ -71,13 +80,71 @@ class Task(ABC, Generic[OptionsT]):
             raise RecipeError(f"learn.smoothing: found {smoothing}, but {self.name} has no labels to spread it over")
         return None
 
-    @abstractmethod
-    def decode(self, logits: Any) -> list[dict[str, Any]]:
-        """A batch of logits → one plain answer a row."""
+    def ready(self, model: Any, folder: Path | None) -> Any:
+        """The model as the task uses it, with modules of the task's own where it has any.
 
-    @abstractmethod
+        Args:
+            folder: The model folder with their weights; None where they start from random numbers.
+        """
+        return model
+
+    def write(self, model: Any, tokenizer: Any, folder: Path) -> None:
+        """Save model and tokenizer so that the library that has the head opens them."""
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+
+    def row(self, given: Any, number: int) -> Mapping[str, Any]:
+        """What a user hands over as text `number`, as a row of the columns that are asked; else an error."""
+        wanted = {"text", "pair"} if self.pair else {"text"}
+        if isinstance(given, str | Mapping):
+            row: Mapping[str, Any] = {"text": given} if isinstance(given, str) else given
+        else:
+            both = isinstance(given, Sequence) and len(given) == 2
+            row = dict(zip(("text", "pair"), given, strict=True)) if both else {}
+        if set(row) & {"text", "pair"} != wanted or not all(isinstance(row[name], str) for name in wanted):
+            form = 'a pair of texts, as ("first", "second")' if self.pair else "one text, a string"
+            raise DataError(f"text {number}: found {given!r}; this model reads {form}")
+        if not row["text"].strip():
+            raise DataError(f"text {number} is empty; expected text, as in a file")
+        return row
+
+    def read(self, outputs: Mapping[str, Any], features: Sequence[Feature]) -> list[Any]:
+        """What a batch's outputs, tensors by name, say of each of its features; by default the answer."""
+        return list(self.decode(outputs["logits"]))
+
+    def decode(self, logits: Any) -> list[dict[str, Any]]:
+        """A batch of logits → one plain answer a feature, for tasks whose `read` is just that."""
+        raise NotImplementedError
+
+    def merge(self, row: Mapping[str, Any], features: Sequence[Feature], parts: Sequence[Any]) -> dict[str, Any]:
+        """A row's answer from what was read of its features."""
+        found: dict[str, Any] = parts[0]
+        return found
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The columns that `measure` wants: the answers, and whatever else a metric looks at."""
+        return self.schema(self.options).answers[:1]
+
+    def measure(
+        self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
+    ) -> dict[str, float]:
+        """How good predictions are, given the rows' measured columns."""
+        return self.metrics(columns[self.measured[0]], predictions)
+
     def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """How good predictions are, given the true answers."""
+        """How good predictions are, given the true answers, for tasks that need no other column."""
+        raise NotImplementedError
+
+    def scores(
+        self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
+    ) -> Sequence[float] | None:
+        """How good each answer is by itself, from 0 to 1; None where that is plain from the answer beside the truth."""
+        return None
+
+    def tune(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> Self:
+        """The task with what was chosen on dev rows, given the model's answers to them; that one is saved."""
+        return self
 
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
         """Refuse answers that this task has not learned; `where(i)` names the row of answer i."""

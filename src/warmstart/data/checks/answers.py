@@ -36,6 +36,7 @@ def labels_of(table: Table, answer: str) -> Labels:
     found: Labels = {}
     for row, value in enumerate(table.column(answer)):
         for label in value if isinstance(value, list) else (value,):
+            label = label["label"] if isinstance(label, dict) else label
             count, first = found.get(label, (0, row))
             found[label] = (count + 1, first)
     return found

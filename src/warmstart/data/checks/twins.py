@@ -29,10 +29,21 @@ def hashes(table: Table, texts: Sequence[str], answer: str) -> Hashes:
     row = 0
     for *columns, given in table.arrays([*texts, answer]):
         end = row + len(given)
-        exact[row:end] = [hash(one) for one in zip(*(column.to_pylist() for column in columns), strict=True)]
-        answers[row:end] = [hash(tuple(sorted(one)) if isinstance(one, list) else one) for one in given.to_pylist()]
+        plain = (map(_plain, column.to_pylist()) for column in columns)
+        exact[row:end] = [hash(one) for one in zip(*plain, strict=True)]
+        answers[row:end] = [hash(_plain(sorted(one) if _labels(one) else one)) for one in given.to_pylist()]
         row = end
     return Hashes(keys(table, texts), exact, answers)
+
+
+def _plain(value: Any) -> Any:
+    """A value that can be hashed."""
+    return str(value) if isinstance(value, list) else value
+
+
+def _labels(value: Any) -> bool:
+    """Whether a value is a list of labels, whose order does not count."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], str)
 
 
 def check_twins(seen: Sightings, found: Hashes) -> None:

@@ -1,0 +1,131 @@
+"""Every task, found by scanning, on several architectures, does what any task must.
+
+It learns a few rows by heart, comes back from disk with equal answers, opens in the library that has its head, goes on
+bit-equal after a crash, and answers alike alone and among others, in order, however long the text.
+"""
+
+import pytest
+
+from contracts.cases import all_cases
+from test_resume import Crash, Trouble, crash, same
+from tiny import save_tiny
+from warmstart import tasks
+from warmstart.deploy.predictor import Predictor
+from warmstart.errors import DataError
+from warmstart.pipeline import carry_out
+from warmstart.recipe import MEMORY, make_recipe
+
+ARCHITECTURES = ("bert", "roberta", "distilbert", "albert", "electra", "deberta-v2", "xlnet", "mpnet", "modernbert")
+CASES = all_cases()
+BY_HEART = {
+    "learn.rate": 3e-3,
+    "learn.schedule": "constant",
+    "learn.batch": 8,
+    "learn.max_steps": 60,
+    "learn.epochs": 200,
+    "learn.weight_decay": 0,
+    "learn.precision": "fp32",
+    "window.tokens": 64,
+}
+
+
+def fit(encoder, name, folder, **more):
+    case = CASES[name]
+    recipe = {"model": encoder, "task": name.partition(" ")[0], "data.train": MEMORY, "data.test": MEMORY}
+    optional = {key for row in case.rows for key in row}
+    schema = tasks.find(recipe["task"]).schema(tasks.options_of(recipe["task"], _options(case)))
+    recipe |= {f"data.columns.{column.name}": column.name for column in schema if column.name in optional}
+    progress = more.pop("progress", None)
+    made = make_recipe({**recipe, **BY_HEART, **case.settings, **more}, "test")
+    rows = {"train": case.rows, "test": case.rows}
+    return carry_out(made, folder, *([progress] if progress else []), rows=rows)
+
+
+def _options(case):
+    return {key.removeprefix("task."): value for key, value in case.settings.items() if key.startswith("task.")}
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """A run of a case on an architecture, made once."""
+    made = {}
+
+    def get(name, architecture):
+        if architecture in CASES[name].skips:
+            pytest.skip(f"{architecture}: {CASES[name].skips[architecture]}")
+        if (name, architecture) not in made:
+            folder = tmp_path_factory.mktemp("task")
+            # Ten times the usual first weights: a tiny network as drawn by default learns nothing by heart quickly.
+            encoder = str(save_tiny(folder / "encoder", architecture, initializer_range=0.2))
+            made[name, architecture] = fit(encoder, name, folder / "run")
+        return made[name, architecture]
+
+    return get
+
+
+def test_every_task_has_a_case():
+    assert {name.partition(" ")[0] for name in CASES} == set(tasks.names())
+
+
+every = pytest.mark.parametrize(
+    ("name", "architecture"), [(name, architecture) for architecture in ARCHITECTURES for name in CASES]
+)
+
+
+@every
+def test_it_learns_by_heart(fitted, name, architecture):
+    run = fitted(name, architecture)
+    headline = Predictor.load(run.folder).task.headline
+    assert run.metrics["test"][headline] >= 0.99, run.metrics["test"]
+
+
+@every
+def test_answers_do_not_depend_on_their_neighbours_and_come_in_order(fitted, name, architecture):
+    predictor, case = Predictor.load(fitted(name, architecture).folder), CASES[name]
+    asked = [*case.asked, case.long, *case.rows] * 2
+    together = predictor.predict(asked, batch=32)
+    for given, answer in zip(asked, together, strict=True):
+        [alone] = predictor.predict([given], batch=1)
+        assert near(alone, answer), (alone, answer)
+
+
+@every
+def test_the_library_that_has_the_head_gives_the_same(fitted, name, architecture):
+    run, case = fitted(name, architecture), CASES[name]
+    if case.opened is None:
+        pytest.skip("no other library has this head")
+    predictor = Predictor.load(run.folder)
+    for given, answer in zip(case.asked, predictor.predict(case.asked), strict=True):
+        expected = case.opened(run.model, given)
+        assert near({key: answer[key] for key in expected}, expected)
+
+
+@every
+def test_it_goes_on_bit_equal_after_a_crash(name, architecture, tmp_path):
+    if architecture in CASES[name].skips:
+        pytest.skip(f"{architecture}: {CASES[name].skips[architecture]}")
+    encoder = str(save_tiny(tmp_path / "encoder", architecture))
+    few = {"learn.max_steps": 6, "checkpoints.steps": 2, "checkpoints.after": "keep"}
+    whole = fit(encoder, name, tmp_path / "whole", **few)
+    with pytest.raises(Crash):
+        fit(encoder, name, tmp_path / "run", progress=Trouble(5, crash), **few)
+    same(fit(encoder, name, tmp_path / "run", **few), whole)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_no_question_is_refused(fitted, name):
+    predictor = Predictor.load(fitted(name, "bert").folder)
+    for given in CASES[name].refused:
+        with pytest.raises(DataError, match="text 2"):
+            predictor.predict([CASES[name].asked[0], given])
+
+
+def near(one, two):
+    """Whether two answers are the same, numbers to 1e-5."""
+    if isinstance(one, float) and isinstance(two, float):
+        return one == pytest.approx(two, abs=1e-5)
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(near(one[key], two[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(two, list | tuple):
+        return len(one) == len(two) and all(map(near, one, two))
+    return one == two
