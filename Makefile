@@ -50,6 +50,10 @@ bench-memory:  ## Memory of `fit` on N= rows of CSV, above the model's own.
 bench-long:  ## Memory of answers in the longest articles beside the shortest (N= questions of each).
 	@$(PYTHON) benchmarks/long.py $(SIZE)
 
+.PHONY: bench-features
+bench-features:  ## Memory and speed of vectors of N= texts, beside the bare forward pass. About 5 minutes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/features.py $(SIZE)
+
 .PHONY: results-craft
 results-craft:  ## What each piece of the craft is worth (N= seeds; ARGS="--sets rt --variants plain,longer"). Hours.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/craft.py $(SIZE) $(ARGS)

@@ -39,6 +39,12 @@ def test_spans_go_to_pieces_and_back():
     assert all(one["exact"] == one["spans"] == 5 for name, one in figures.items() if "character" in name)
 
 
+def test_features_end_with_memory_and_ratio():
+    figures = sample("features.py", 40, WARMSTART_BENCH_TINY="1")
+    assert figures["ratio_bare"] > 0
+    assert figures["mb_40"] >= figures["mb_4"] > 0
+
+
 @pytest.fixture
 def craft(monkeypatch, tmp_path, encoder, files):
     """`craft.py` with the tiny encoder and data, and two variants of which the recipe refuses one."""

@@ -9,7 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from warmstart.api import fit, load
+    from warmstart.api import features, fit, load
+    from warmstart.deploy.features import Extractor
     from warmstart.deploy.predictor import Predictor
     from warmstart.encoders.layers import LayerMap
     from warmstart.errors import WarmstartError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from warmstart.run import Run
 
 _HOMES = {
+    "Extractor": "warmstart.deploy.features",
     "LayerMap": "warmstart.encoders.layers",
     "Predictor": "warmstart.deploy.predictor",
     "Recipe": "warmstart.recipe",
@@ -25,11 +27,13 @@ _HOMES = {
     "TextClassifier": "warmstart.estimator",
     "TextScorer": "warmstart.estimator",
     "WarmstartError": "warmstart.errors",
+    "features": "warmstart.api",
     "fit": "warmstart.api",
     "load": "warmstart.api",
 }
 
 __all__ = [
+    "Extractor",
     "LayerMap",
     "Predictor",
     "Recipe",
@@ -37,6 +41,7 @@ __all__ = [
     "TextClassifier",
     "TextScorer",
     "WarmstartError",
+    "features",
     "fit",
     "load",
 ]

@@ -1,4 +1,4 @@
-"""The two calls most people need: `fit` and `load`."""
+"""The calls most people need: `fit`, `load` and `features`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from warmstart.deploy.predictor import Predictor
+from warmstart.deploy.features import Extractor, Vectors
+from warmstart.deploy.predictor import Predictor, Text
 from warmstart.errors import RecipeError
 from warmstart.pipeline import carry_out
 from warmstart.progress import Progress, silent
@@ -57,6 +58,32 @@ def fit(
 def load(path: str | Path, precision: str = "fp32") -> Predictor:
     """Open a run, or the model folder of one, ready to answer."""
     return Predictor.load(path, precision)
+
+
+def features(
+    texts: Iterable[Text],
+    model: str | Path,
+    layers: str | int = "last",
+    tokens: str = "mean",
+    *,
+    window: int | None = None,
+    keep: str | None = None,
+    batch: int = 64,
+    precision: str = "fp32",
+) -> Vectors:
+    """Vectors of texts from any layer of an encoder, in one array of shape (texts, width).
+
+    For more texts than fit into memory take `Extractor`, whose `stream` gives some at a time.
+
+    Args:
+        texts: Texts, or pairs of them.
+        model: The encoder: a folder, a name on the Hugging Face Hub, or a run.
+        layers: As in `Extractor`; `all` gives an array of shape (texts, layers, width).
+        tokens: As in `Extractor`.
+        window: As in `Extractor.load`, like `keep` and `precision`.
+        batch: The most rows of tokens that are computed at once.
+    """
+    return Extractor.load(model, layers, tokens, window, keep, precision).vectors(texts, batch)
 
 
 def default_folder(recipe: Recipe, path: str | Path | None = None) -> Path:

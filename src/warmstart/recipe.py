@@ -183,16 +183,20 @@ class Layers(Options):
 
     pool: str | int = "last"
     """The layers the head reads: `last`; one by its number (0 the embeddings, 1 the first block, -1 the last);
-    `concat-N`, `mean-N` or `max-N` of the last N, or of `all`, as `concat-4`, `mean-all`; `mix`, a learned mean."""
+    `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N, or of `all`, as `concat-4`; `mix`, a learned mean."""
     tokens: Literal["auto", "cls", "mean", "max", "last", "last+max+mean", "attention"] = "auto"
     """The tokens the head reads: the first (`cls`), the `last`, the `mean` or `max` of all, three of these side by side
     (`last+max+mean`), or a learned mean (`attention`). auto: what the encoder's stock head reads, else `mean`."""
+    head: Literal["auto", "linear", "mlp", "bilstm"] = "auto"
+    """What is learned on top: one `linear` layer, two with a bend between (`mlp`), or a `bilstm` over the tokens, then
+    one. auto: the encoder's stock head where it reads what is asked for and the encoder learns, else `linear`."""
     decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     """What a layer's rate is multiplied by to give that of the layer below, from head to embeddings."""
     head_rate: Annotated[float, Field(gt=0)] | None = None
     """A peak rate for the head alone. None: `learn.rate`, as for the layers below it."""
-    freeze: Annotated[int, Field(ge=0)] = 0
-    """How many of the lowest layers never learn: 1 is the embeddings, 2 the first block too."""
+    freeze: Annotated[int, Field(ge=0)] | Literal["encoder"] = 0
+    """How many of the lowest layers never learn: 1 is the embeddings, 2 the first block too. `encoder`: all below the
+    head; what it gives is then computed once, without dropout, and kept on disk while the head learns from it."""
     unfreeze: Literal["all", "gradual", "head-first", "chain-thaw"] = "all"
     """Which layers learn when: `all` from the start; `gradual`: the head, then one more block a phase from the top;
     `head-first`: the head alone, then all; `chain-thaw`: the head, then each layer alone from the bottom, then all."""
@@ -206,6 +210,27 @@ class Layers(Options):
     """Whether the head's last layer starts from random numbers or from `zero`, every answer equally likely."""
     lora: Lora | None = None
     """Learn a small product of matrices beside each weight of the blocks instead of the weights; wants `peft`."""
+
+    @field_validator("freeze", mode="before")
+    @classmethod
+    def _a_number_or_the_encoder(cls, value: Any) -> Any:
+        if value != "encoder" and (type(value) is not int or value < 0):
+            raise ValueError("expected a whole number from 0 on, or encoder")
+        return value
+
+    @model_validator(mode="after")
+    def _a_still_encoder_is_still(self) -> Self:
+        if self.freeze == "encoder":
+            if self.unfreeze != "all" or self.lora or self.renew:
+                said = next(
+                    name for name in ("lora", "renew", "unfreeze") if getattr(self, name) not in (None, 0, "all")
+                )
+                raise ValueError(f"freeze: encoder holds all below the head still; leave {said} out")
+            if self.pool == "mix":
+                raise ValueError(
+                    "freeze: encoder keeps one layer, or several joined, and mix is learned; choose another pool"
+                )
+        return self
 
 
 class Learn(Options):

@@ -16,6 +16,8 @@ from typing import Any
 KINDS = ("head", "tail", "head+tail", "slices")
 HEAD, ROOM = 128, 510
 """The split of `head+tail` in the paper: 128 tokens of the head among 510 that are kept."""
+DEFAULT_TOKENS = 512
+"""The widest window taken without being asked for: attention costs grow with its square."""
 
 Range = tuple[int, int]
 """Indices of tokens in a text, from the first to before the last."""

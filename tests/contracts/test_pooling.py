@@ -15,7 +15,7 @@ from warmstart.encoders.pooling import SLICES, TOKENS, Pooling, SlicePooling
 from warmstart.encoders.precision import resolve
 from warmstart.errors import ModelError, RecipeError
 
-LAYERS = ["last", 0, 2, -2, "concat-2", "mean-2", "max-3", "concat-all", "mean-all", "max-all", "mix"]
+LAYERS = ["last", 0, 2, -2, "concat-2", "sum-2", "mean-2", "max-3", "concat-all", "mean-all", "max-all", "mix"]
 TEXTS = ["the film was good and the book was bad", "good", "a great story, and a boring one"]
 
 every_architecture = pytest.mark.parametrize("name", ARCHITECTURES)
@@ -59,7 +59,7 @@ def join(states, layers, pooling):
     chosen = blocks if many == "all" else blocks[-int(many) :]
     if how == "concat":
         return np.concatenate(chosen, axis=-1)
-    return np.mean(chosen, axis=0) if how == "mean" else np.max(chosen, axis=0)
+    return {"sum": np.sum, "mean": np.mean, "max": np.max}[how](chosen, axis=0)
 
 
 def reduce(tokens, how, query=None):
@@ -85,7 +85,7 @@ def test_vectors_are_what_numpy_computes(name):
     for layers in LAYERS:
         for tokens in TOKENS:
             options = {"layers": layers, "tokens": tokens, "width": 32, "depth": 3, "last_width": last_width}
-            if last_width != 32 and str(layers).startswith(("mean", "max", "mix")):
+            if last_width != 32 and str(layers).startswith(("sum", "mean", "max", "mix")):
                 with pytest.raises(RecipeError, match="expected one layer, last or concat-N"):
                     Pooling(**options)
                 continue

@@ -20,6 +20,7 @@ VERBS = {
     "check": "Say what is wrong with data, with file and line.",
     "predict": "Answer texts given here, or a file of them.",
     "evaluate": "Measure a run on a labelled file, or once more on its own test rows.",
+    "features": "Write a vector for each text of a file, from any layer of an encoder.",
     "show": "Show a run, or the layers of a model.",
 }
 """Each verb is the file of its name in this folder; its help stands here, so that `--help` need not import it."""

@@ -104,7 +104,7 @@ class Predictor:
         """The answers of rows; what is held of a feature once it was computed is what the task reads in its outputs."""
         flat = [feature for _, features in held for feature in features]
         parts: list[Any] = [None] * len(flat)
-        for chosen in _batches(flat, batch):
+        for chosen in alike(flat, batch):
             together = [flat[index] for index in chosen]
             for index, part in zip(chosen, self.task.read(self._outputs(together), together), strict=True):
                 parts[index] = part
@@ -118,7 +118,7 @@ class Predictor:
         found: dict[int, npt.NDArray[np.float32]] = {}
         for feature in features:
             self.cut.add(feature)
-        for chosen in _batches(features, batch):
+        for chosen in alike(features, batch):
             outputs = self._outputs([features[index] for index in chosen])[name].numpy()
             found.update(zip(chosen, outputs, strict=True))
         return np.stack([found[index] for index in range(len(features))])
@@ -134,7 +134,7 @@ class Predictor:
         return {name: one.float().cpu() for name, one in found.items() if torch.is_tensor(one)}
 
 
-def _batches(features: Sequence[Mapping[str, Any]], most: int) -> Iterator[list[int]]:
+def alike(features: Sequence[Mapping[str, Any]], most: int) -> Iterator[list[int]]:
     """Which features share a batch: those of like length, which waste the least padding.
 
     Args:

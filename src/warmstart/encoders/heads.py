@@ -18,7 +18,7 @@ SPAN = "AutoModelForQuestionAnswering"
 
 @dataclass(frozen=True)
 class PoolingChoice:
-    """What a sequence head is to read; nothing in particular by default."""
+    """What a sequence head is to read, and its kind; nothing in particular by default."""
 
     pool: str | int = "last"
     """As `layers` of `Pooling`."""
@@ -26,6 +26,8 @@ class PoolingChoice:
     """As `tokens` of `Pooling`; `auto` is what the stock head reads, or `mean` where there is none."""
     slices: str | None = None
     """How the vectors of a document's slices become one; None where a document is one row."""
+    head: str = "auto"
+    """As `head` of `PooledConfig`; `auto` is a stock head where one reads what is wanted, else `linear`."""
 
     @property
     def free(self) -> bool:
@@ -60,6 +62,7 @@ def head_config(found: Any, choice: PoolingChoice, kept: bool) -> Any:
         tokens=tokens,
         slices_pool=choice.slices or "mean",
         dropout=_dropout(inside),
+        head="linear" if choice.head == "auto" else choice.head,
     )
 
 
@@ -80,7 +83,7 @@ def _stock(config: Any, chosen: tuple[int, ...], choice: PoolingChoice) -> Mappi
     """What to tell the stock head so that it reads what is wanted; None where it cannot."""
     row = row_of(config)
     there = type(config) in transformers.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING and not row.encoder
-    if not there or choice.slices or chosen != (config.num_hidden_layers,):
+    if not there or choice.slices or choice.head != "auto" or chosen != (config.num_hidden_layers,):
         return None
     return {} if choice.tokens == "auto" else (row.reads or {}).get(choice.tokens)
 
@@ -97,16 +100,19 @@ def _reads(found: Any, how: str, chosen: tuple[int, ...], choice: PoolingChoice)
     """Whether the folder's own head reads what is wanted."""
     depth = encoder_config(found).num_hidden_layers
     if not is_pooled(found):
-        return chosen == (depth,) and not choice.slices and choice.tokens in {"auto", _current(found)}
+        stock = choice.head == "auto" and not choice.slices
+        return stock and chosen == (depth,) and choice.tokens in {"auto", _current(found)}
     same_layers = (how, chosen) == choose_layers(found.layers, depth)
     same_slices = choice.slices in {None, found.slices_pool}
-    return same_layers and same_slices and choice.tokens in {"auto", found.tokens}
+    same_head = choice.head in {"auto", found.head}
+    return same_head and same_layers and same_slices and choice.tokens in {"auto", found.tokens}
 
 
 def _told(found: Any) -> str:
     if not is_pooled(found):
-        return f"pool: last, tokens: {_current(found) or 'auto'}, and no slices"
-    return f"pool: {found.layers}, tokens: {found.tokens}, slices pooled by their {found.slices_pool}"
+        return f"pool: last, tokens: {_current(found) or 'auto'}, and no slices; it is a stock one"
+    pooled = f"pool: {found.layers}, tokens: {found.tokens}, slices pooled by their {found.slices_pool}"
+    return f"{pooled}; it is head: {found.head}"
 
 
 def _dropout(config: Any) -> float:

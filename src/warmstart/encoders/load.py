@@ -16,7 +16,7 @@ from warmstart.encoders.architectures import encoder_config, is_pooled, row_of
 from warmstart.encoders.heads import PoolingChoice, check_stock, head_config
 from warmstart.encoders.japanese import give_segments, missing_extra
 from warmstart.encoders.layers import LayerMap
-from warmstart.encoders.pooled import PooledForSequenceClassification, encoder_class, encoder_options
+from warmstart.encoders.pooled import PooledForSequenceClassification, encoder_class, encoder_options, open_encoder
 from warmstart.encoders.renew import draw
 from warmstart.encoders.untrusted import WEIGHTS, check_folder
 from warmstart.encoders.untrusted_tensors import bytes_of_weights
@@ -97,7 +97,10 @@ def load_encoder(
     if auto_class == SEQUENCE:
         wanted = head_config(found, pooling, kept)
     elif not pooling.free:
-        raise RecipeError("layers: pool and tokens are for tasks with one answer a text; leave them out here")
+        raise RecipeError(
+            "layers: pool, tokens and head are for tasks with one answer a text, and so is freeze: encoder; "
+            "leave them out here"
+        )
     else:
         check_stock(name, found, auto_class)
         wanted = encoder_config(found)
@@ -152,6 +155,14 @@ def load_plain(name: str) -> Any:
         return model.from_pretrained(name, config=config, dtype=torch.float32, **_flags(name), use_safetensors=True)
 
 
+def load_alone(name: str) -> Any:
+    """Open the encoder of a model alone, weights in 32 bits, without the head or pooler that it may come with."""
+    config = load_config(name)
+    with _in_our_words(name, "config.json", WEIGHTS), quietly():
+        _check_memory(name, open_encoder, encoder_config(config))
+        return _encoder_of(name, config, config)[0]
+
+
 def most_tokens(config: Any, tokenizer: Any) -> int:
     """The longest text the encoder takes, in tokens, special ones included."""
     config = encoder_config(config)
@@ -177,13 +188,7 @@ def _from_file(kind: Any, name: str, config: Any, **options: Any) -> tuple[Any, 
 
 def _move(name: str, found: Any, wanted: Any, kind: Any) -> Loaded:
     """Put the folder's encoder under a new head, where one of the two models is our own."""
-    if is_pooled(found):
-        whole, report = _from_file(kind, name, found)
-        encoder, above = whole.encoder, [key for key in whole.state_dict() if not key.startswith("encoder.")]
-    else:
-        options, above = encoder_options(found), []
-        encoder, report = _from_file(encoder_class(found), name, encoder_config(wanted), **options)
-    _check_whole(name, report["missing_keys"])
+    encoder, unused = _encoder_of(name, found, encoder_config(wanted))
     if is_pooled(wanted):
         model = PooledForSequenceClassification(wanted, encoder)
         fresh = {key for key, _ in model.named_parameters() if not key.startswith("encoder.")}
@@ -195,7 +200,19 @@ def _move(name: str, found: Any, wanted: Any, kind: Any) -> Loaded:
             base + key for key in missing
         }
         _check_whole(name, fresh - set(LayerMap.of(model).head.parameters))
-    return Loaded(model, tuple(sorted(fresh)), tuple(sorted({*above, *report["unexpected_keys"]})))
+    return Loaded(model, tuple(sorted(fresh)), tuple(sorted(unused)))
+
+
+def _encoder_of(name: str, found: Any, config: Any) -> tuple[Any, set[str]]:
+    """The folder's encoder without head or pooler, and the names of the tensors that were left."""
+    if is_pooled(found):
+        whole, report = _from_file(PooledForSequenceClassification, name, found)
+        encoder, above = whole.encoder, {key for key in whole.state_dict() if not key.startswith("encoder.")}
+    else:
+        encoder, report = _from_file(encoder_class(found), name, config, **encoder_options(found))
+        above = set()
+    _check_whole(name, report["missing_keys"])
+    return encoder, {*above, *report["unexpected_keys"]}
 
 
 def _check_whole(name: str, lost: Iterable[str]) -> None:

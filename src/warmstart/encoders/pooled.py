@@ -20,7 +20,9 @@ from transformers import initialization
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from warmstart.encoders.architectures import POOLED, row_of
-from warmstart.encoders.pooling import Attention, Pooling, ScalarMix, SlicePooling
+from warmstart.encoders.bilstm import BiLSTM
+from warmstart.encoders.pooling import Attention, ScalarMix, SlicePooling
+from warmstart.encoders.states import hidden_states, pooling_of
 
 
 class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
@@ -32,7 +34,9 @@ class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
         tokens: As in `Pooling`.
         slices_pool: How the vectors of a document's slices become one: `mean`, `max` or `attention`.
         slices_at_once: How many slices are run through the encoder at a time; memory grows with it.
-        dropout: Share of a vector's numbers dropped before the last layer, in training.
+        dropout: Share of a vector's numbers dropped before each layer of the head, in training.
+        head: What is between the encoder and the last layer: nothing (`linear`), one more layer over the vector of a
+            text (`mlp`), or a `bilstm` over its tokens.
     """
 
     model_type = POOLED
@@ -44,6 +48,7 @@ class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
     slices_pool: str = "mean"
     slices_at_once: int = 8
     dropout: float = 0.1
+    head: str = "linear"
 
     def __post_init__(self, **kwargs: Any) -> None:
         if self.encoder is None:
@@ -63,7 +68,7 @@ class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
 
 
 class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ignore[misc]
-    """Encoder, pooling over layers and tokens, pooling over slices, dropout, and one linear layer.
+    """Encoder, pooling over layers and tokens, pooling over slices, dropout, and one linear layer or what `head` adds.
 
     Args:
         encoder: An encoder that is open already, whose own pooler is taken off; None to build one from the config.
@@ -83,23 +88,25 @@ class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ig
         self.encoder = open_encoder(config.encoder) if encoder is None else _without_pooler(encoder)
         inside: Any = self.encoder.config
         config.encoder = inside
-        row = row_of(inside)
-        last_width = getattr(inside, row.last_width) if row.last_width else None
-        self.pooling = Pooling(config.layers, config.tokens, inside.hidden_size, inside.num_hidden_layers, last_width)
+        self.pooling = pooling_of(inside, config.layers, config.tokens)
+        self.bilstm = BiLSTM(self.pooling.token_width) if config.head == "bilstm" else None
         self.slice_pooling = SlicePooling(config.slices_pool, self.pooling.width)
         self.dropout = nn.Dropout(config.dropout)
-        self.classifier = nn.Linear(self.pooling.width, config.num_labels)
-        self.global_first = row.global_first
+        width = self.pooling.width
+        self.mlp = nn.Sequential(nn.Linear(width, width), nn.GELU()) if config.head == "mlp" else None
+        self.classifier = nn.Linear(width, config.num_labels)
         self.post_init()
 
     def forward(
         self,
-        input_ids: torch.Tensor,
+        input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
         token_type_ids: torch.Tensor | None = None,
         slices: torch.Tensor | None = None,
         marks: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
+        vectors: torch.Tensor | None = None,
+        states: torch.Tensor | None = None,
     ) -> SequenceClassifierOutput:
         """Logits of shape (documents, labels), and the loss where labels are given.
 
@@ -107,17 +114,53 @@ class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ig
             slices: How many rows of the batch, one after the other, belong to each document; None for one each.
             marks: As in `Pooling`; a text with marks has no slices.
             labels: One for each document.
+            vectors: What `features` gave for these documents, instead of their tokens.
+            states: The same, where it gave the states of tokens; with their `attention_mask`.
         """
-        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        if slices is None:
-            vectors = self._vectors(input_ids, mask, token_type_ids, marks)
-        else:
-            vectors = self.slice_pooling(self._in_chunks(input_ids, mask, token_type_ids), slices)
+        if states is not None:
+            vectors = self._pooled(states, cast(torch.Tensor, attention_mask), marks)
+        elif vectors is None:
+            vectors = self._documents(cast(torch.Tensor, input_ids), attention_mask, token_type_ids, slices, marks)
+        if self.mlp is not None:
+            vectors = self.mlp(self.dropout(vectors))
         logits = self.classifier(self.dropout(vectors))
         loss = None
         if labels is not None:
             loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config)
         return SequenceClassifierOutput(loss=loss, logits=logits)
+
+    @property
+    def keeps(self) -> str:
+        """What of a text stays the same while only the head learns: its `vectors`, or its tokens' `states`."""
+        return "vectors" if self.bilstm is None and self.pooling.attention is None else "states"
+
+    def features(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        slices: torch.Tensor | None = None,
+        marks: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """What `keeps` names, to be handed to `forward` as often as wanted: all of the model below what learns."""
+        if self.keeps == "vectors":
+            return self._documents(input_ids, attention_mask, token_type_ids, slices, marks)
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        return self._states(input_ids, mask, token_type_ids)
+
+    def _documents(
+        self,
+        ids: torch.Tensor,
+        mask: torch.Tensor | None,
+        types: torch.Tensor | None,
+        slices: torch.Tensor | None,
+        marks: torch.Tensor | None,
+    ) -> torch.Tensor:
+        """One vector a document."""
+        mask = torch.ones_like(ids) if mask is None else mask
+        if slices is None:
+            return self._vectors(ids, mask, types, marks)
+        return self.slice_pooling(self._in_chunks(ids, mask, types), slices)  # type: ignore[no-any-return]
 
     def _in_chunks(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None) -> torch.Tensor:
         """Vectors of all slices, holding the activations of one chunk at a time.
@@ -145,16 +188,19 @@ class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ig
         marks: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """One vector a row."""
+        return self._pooled(self._states(ids, mask, types), mask, marks)
+
+    def _states(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None) -> torch.Tensor:
+        """The chosen layers of every token, joined."""
         inputs = {"input_ids": ids, "attention_mask": mask}
         if types is not None:
             inputs["token_type_ids"] = types
-        if self.global_first:
-            first = mask.int().argmax(dim=1, keepdim=True)
-            inputs["global_attention_mask"] = torch.zeros_like(mask).scatter(1, first, 1)
-        all_layers = self.pooling.needs_all
-        outputs = self.encoder(**inputs, output_hidden_states=all_layers, return_dict=True)
-        states = outputs.hidden_states if all_layers else (outputs.last_hidden_state,)
-        return self.pooling(states, mask, marks)  # type: ignore[no-any-return]
+        return self.pooling.join(hidden_states(self.encoder, inputs, self.pooling.needs_all))
+
+    def _pooled(self, states: torch.Tensor, mask: torch.Tensor, marks: torch.Tensor | None = None) -> torch.Tensor:
+        if self.bilstm is not None:
+            states, mask = self.bilstm(states, mask)
+        return self.pooling.pool(states, mask, marks)
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)

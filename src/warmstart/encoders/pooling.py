@@ -20,7 +20,9 @@ TOKENS = ("cls", "mean", "max", "last", "last+max+mean", "attention")
 MARKED = ("marked", "cls+marked")
 """Tokens that a task marks: two vectors side by side, the mean of those marked 1 and of those marked 2."""
 SLICES = ("mean", "max", "attention")
-LAYERS = re.compile(r"last|mix|(?P<how>concat|mean|max)-(?P<many>all|[1-9]\d{0,3})|(?P<one>-?\d{1,4})", re.ASCII)
+HEADS = ("linear", "mlp", "bilstm")
+"""What can stand on a pooling in our own model: see `PooledConfig`."""
+LAYERS = re.compile(r"last|mix|(?P<how>concat|sum|mean|max)-(?P<many>all|[1-9]\d{0,3})|(?P<one>-?\d{1,4})", re.ASCII)
 
 
 class Pooling(nn.Module):
@@ -28,8 +30,8 @@ class Pooling(nn.Module):
 
     Args:
         layers: `last`; the number of one layer, where 0 is what the embeddings put out, 1 the first block and -1 the
-            last; `concat-N`, `mean-N` or `max-N` of the last N, or of `all` blocks; `mix`, a learned mean of all blocks
-            and the embeddings.
+            last; `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N, or of `all` blocks; `mix`, a learned mean of
+            all blocks and the embeddings.
         tokens: `cls` (the first one), `last`, `mean`, `max`, `last+max+mean` (Howard & Ruder 2018, section 3.3), or
             `attention`, a learned mean; `marked`, the means of the tokens marked 1 and marked 2 side by side, or
             `cls+marked`.
@@ -51,7 +53,8 @@ class Pooling(nn.Module):
                 f"layers: found {layers!r}, but the encoder's last layer is {last_width} wide, those below {width}; "
                 "expected one layer, last or concat-N"
             )
-        joined = sum(widths) if self.how == "concat" else widths[0]
+        self.token_width = joined = sum(widths) if self.how == "concat" else widths[0]
+        """How many numbers a token has when the layers are joined."""
         self.mix = ScalarMix(len(self.chosen)) if self.how == "mix" else None
         self.attention = Attention(joined) if tokens == "attention" else None
         self.width = joined * sum(2 if name == "marked" else 1 for name in tokens.split("+"))
@@ -76,8 +79,12 @@ class Pooling(nn.Module):
             attention_mask: 1 for a token, 0 for padding; None where there is no padding.
             marks: With `marked`, 1 and 2 for the tokens of either kind, 0 for all others.
         """
-        if (marks is None) != (self.tokens not in MARKED):
-            raise ValueError(f"marks: found {'none' if marks is None else 'some'}, and tokens is {self.tokens}")
+        states = self.join(hidden_states)
+        mask = torch.ones(states.shape[:2], device=states.device) if attention_mask is None else attention_mask
+        return self.pool(states, mask, marks)
+
+    def join(self, hidden_states: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The chosen layers as one, of shape (texts, tokens, `token_width`)."""
         if not self.needs_all:
             hidden_states = hidden_states[-1:]
         elif len(hidden_states) != self.depth + 1:
@@ -87,11 +94,23 @@ class Pooling(nn.Module):
             )
         else:
             hidden_states = [hidden_states[number] for number in self.chosen]
-        states = self._join(list(hidden_states))
-        mask = torch.ones(states.shape[:2], device=states.device) if attention_mask is None else attention_mask
-        return self._pool(states, mask.to(states.device).bool(), marks)
+        return self._as_one(list(hidden_states))
 
-    def _join(self, states: list[torch.Tensor]) -> torch.Tensor:
+    def pool(
+        self, states: torch.Tensor, attention_mask: torch.Tensor, marks: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Vectors of shape (texts, `width`) from layers joined already."""
+        if (marks is None) != (self.tokens not in MARKED):
+            raise ValueError(f"marks: found {'none' if marks is None else 'some'}, and tokens is {self.tokens}")
+        mask = attention_mask.to(states.device).bool()
+        if self.attention is not None:
+            return self.attention(states, mask)  # type: ignore[no-any-return]
+        found = [_TOKEN_POOLS[name](states, mask) for name in self.tokens.split("+") if name != "marked"]
+        if marks is not None:
+            found += [_mean(states, marks.to(states.device) == number) for number in (1, 2)]
+        return torch.cat(found, dim=-1)
+
+    def _as_one(self, states: list[torch.Tensor]) -> torch.Tensor:
         if self.mix is not None:
             return self.mix(states)  # type: ignore[no-any-return]
         if len(states) == 1:
@@ -99,15 +118,9 @@ class Pooling(nn.Module):
         if self.how == "concat":
             return torch.cat(states, dim=-1)
         stacked = torch.stack(states)
-        return stacked.amax(dim=0) if self.how == "max" else stacked.mean(dim=0)
-
-    def _pool(self, states: torch.Tensor, mask: torch.Tensor, marks: torch.Tensor | None) -> torch.Tensor:
-        if self.attention is not None:
-            return self.attention(states, mask)  # type: ignore[no-any-return]
-        found = [_TOKEN_POOLS[name](states, mask) for name in self.tokens.split("+") if name != "marked"]
-        if marks is not None:
-            found += [_mean(states, marks.to(states.device) == number) for number in (1, 2)]
-        return torch.cat(found, dim=-1)
+        if self.how == "max":
+            return stacked.amax(dim=0)
+        return stacked.sum(dim=0) if self.how == "sum" else stacked.mean(dim=0)
 
 
 class SlicePooling(nn.Module):
@@ -178,7 +191,7 @@ def choose_layers(layers: str | int, depth: int) -> tuple[str, tuple[int, ...]]:
     """How layers are joined, and the numbers of the layers: 0 for the embeddings, then 1 to `depth`."""
     found = LAYERS.fullmatch(str(layers))
     if found is None:
-        known = "last, mix, a layer's number, or concat, mean or max with -N or -all, as concat-4"
+        known = "last, mix, a layer's number, or concat, sum, mean or max with -N or -all, as concat-4"
         raise RecipeError(f"layers: found {layers!r}; expected {known}")
     if found["one"]:
         number = int(found["one"])

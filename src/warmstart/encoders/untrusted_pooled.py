@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from warmstart.encoders.architectures import POOLED
-from warmstart.encoders.pooling import LAYERS, MARKED, SLICES, TOKENS
+from warmstart.encoders.pooling import HEADS, LAYERS, MARKED, SLICES, TOKENS
 from warmstart.errors import ModelError, nearest
 
 MOST_LABELS = 100_000
@@ -44,6 +44,7 @@ KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "slices_pool": (lambda value: value in SLICES, f"one of {', '.join(SLICES)}"),
     "slices_at_once": (lambda value: type(value) is int and 1 <= value <= MOST_SLICES, f"1 to {MOST_SLICES:,}"),
     "dropout": (lambda value: type(value) in {int, float} and 0 <= value < 1, "0 or more, less than 1"),
+    "head": (lambda value: value in HEADS, f"one of {', '.join(HEADS)}"),
     "id2label": (_labels, f"names of at most {MOST_LABELS:,} labels"),
     "label2id": (_labels, f"numbers of at most {MOST_LABELS:,} labels"),
     # A Trainer sets these on any config.

@@ -28,16 +28,15 @@ from warmstart.recipe import Layers, Recipe
 from warmstart.settings import Settings
 from warmstart.stages.arrange import arrange
 from warmstart.stages.evaluate import answers, evaluate
+from warmstart.stages.frozen import check_slices, keep_features
 from warmstart.stages.identity import identity
 from warmstart.stages.prepare import Parts, encode, fit_task
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import save_task
 from warmstart.training import Saving, check, train
-from warmstart.windows import Frame, Window
+from warmstart.windows import DEFAULT_TOKENS, Frame, Window
 
 STAGE = "stages/01-finetune"
-DEFAULT_TOKENS = 512
-"""The widest window taken without being asked for: attention costs grow with its square."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,8 @@ class Ready:
     dev: Table | None
     """Rows for choices made during training."""
     lora: bool
+    kept: Path | None
+    """Where the features of an encoder that is held still are kept; None where it learns."""
 
 
 def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> Ready:
@@ -73,11 +74,14 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     window = window_of(recipe, config, tokenizer, task)
     # The head's first weights are drawn here, so the seed is set here.
     transformers.set_seed(recipe.seed)
+    frozen = recipe.layers.freeze == "encoder"
     pooling = _pooling(recipe, config, window, task)
     loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head, pooling)
     if task.new_tokens:
         widen(loaded.model, tokenizer)
     loaded = _start(replace(loaded, model=task.ready(loaded.model, _kept(recipe, config, task))), recipe.layers)
+    if frozen:
+        check_slices(loaded.model, window)
     train_rows, path = parts.tables["train"], work / "train.arrow"
     if task.arranges:
         untrained = Predictor(loaded.model, tokenizer, task, window, recipe.learn.precision)
@@ -87,7 +91,8 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     check(loaded.model, task, rows, settings, measured="dev" in parts.tables)
     same = identity(recipe, parts, describe(path)["sha256"])
     dev, lora = parts.tables.get("dev"), recipe.layers.lora is not None
-    return Ready(settings, task, tokenizer, window, loaded, rows, cut, same, train_rows.where, dev, lora)
+    kept = work / "features.arrow" if frozen else None
+    return Ready(settings, task, tokenizer, window, loaded, rows, cut, same, train_rows.where, dev, lora, kept)
 
 
 def _pooling(recipe: Recipe, config: Any, window: Window, task: Task[Any]) -> PoolingChoice:
@@ -100,7 +105,10 @@ def _pooling(recipe: Recipe, config: Any, window: Window, task: Task[Any]) -> Po
             "head: that of the model reads marked entities, as for relate; say `head: new` to draw another"
         )
     slices = recipe.window.pool if window.keep == "slices" and not task.own_windows else None
-    return PoolingChoice(recipe.layers.pool, own if said == "auto" else said, slices)
+    # A stock head has no place to hand kept features to.
+    frozen = recipe.layers.freeze == "encoder"
+    head = "linear" if frozen and recipe.layers.head == "auto" else recipe.layers.head
+    return PoolingChoice(recipe.layers.pool, own if said == "auto" else said, slices, head)
 
 
 def _start(loaded: Loaded, layers: Layers) -> Loaded:
@@ -108,6 +116,8 @@ def _start(loaded: Loaded, layers: Layers) -> Loaded:
     changed = renew(loaded.model, layers.renew, layers.norms, layers.head_start)
     if layers.lora:
         add_lora(loaded.model, layers.lora.rank, layers.lora.alpha, layers.lora.dropout)
+    if layers.freeze == "encoder":
+        loaded.model.encoder.requires_grad_(False)
     return replace(loaded, fresh=tuple(sorted({*loaded.fresh, *changed})))
 
 
@@ -146,13 +156,18 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
     if processes.is_main():
         # A model without its stage is from a run stopped between the two; the last checkpoint leads to it again.
         shutil.rmtree(folder / "model", ignore_errors=True)
+    rows = ready.rows
+    if ready.kept is not None:
+        precision = ready.settings.precision
+        with processes.main_first():
+            rows = keep_features(loaded.model, rows, task, tokenizer, precision, ready.kept, progress)
     # What the Trainer itself writes, such as a tracker's logs, stays with the run.
     own = folder / "trainer"
     trained = train(
         loaded.model,
         task,
         tokenizer,
-        ready.rows,
+        rows,
         ready.settings,
         own,
         progress,
@@ -187,6 +202,8 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
 def settings_of(recipe: Recipe) -> Settings:
     """The recipe's training settings as plain arguments."""
     layers = recipe.layers.model_dump(include={"decay", "head_rate", "freeze", "unfreeze", "unfreeze_every"})
+    if layers["freeze"] == "encoder":  # its parameters are held still by themselves
+        layers["freeze"] = 0
     return Settings(**recipe.learn.model_dump(), **layers, seed=recipe.seed, trainer=recipe.trainer)
 
 

@@ -28,14 +28,20 @@ def encode_texts(rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Wind
 def pad(features: Sequence[Mapping[str, Any]], tokenizer: Any) -> dict[str, torch.Tensor]:
     """Token ids, segments and attention mask, padded to the longest of the batch.
 
-    Sliced texts give a row a slice, those of a text one after the other, and `slices`, how many each text has.
+    Sliced texts give a row a slice, those of a text one after the other, and `slices`, how many each text has. Of texts
+    whose features were kept, those take the place of the ids: `vectors`, or the tokens' `states` with their mask.
     """
+    if "vectors" in features[0]:
+        return {"vectors": torch.stack([torch.tensor(feature["vectors"]) for feature in features])}
+    if "states" in features[0]:
+        return _pad_states(features)
     names = [name for name in ("input_ids", "token_type_ids") if name in features[0]]
     plain = {name: [feature[name] for feature in features] for name in names}
     counts = [count_slices(feature) for feature in features]
     if counts[0] is not None:
         plain = {name: [row for rows in column for row in rows] for name, column in plain.items()}
-    batch: dict[str, torch.Tensor] = dict(tokenizer.pad(plain, return_tensors="pt"))
+    # Made tensors here: the tokenizer looks at every number first, which costs as much as a block of a small encoder.
+    batch = {name: torch.tensor(column) for name, column in tokenizer.pad(plain).items()}
     return batch if counts[0] is None else {**batch, "slices": torch.tensor(counts)}
 
 
@@ -45,6 +51,13 @@ def pad_labels(labels: Sequence[Sequence[int]], tokenizer: Any, fill: int) -> to
     left = tokenizer.padding_side == "left"
     rows = [[fill] * (width - len(row)) + list(row) if left else [*row, *[fill] * (width - len(row))] for row in labels]
     return torch.tensor(rows)
+
+
+def _pad_states(features: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+    lengths = [len(feature["input_ids"]) for feature in features]
+    states = [torch.tensor(one["states"]).reshape(length, -1) for one, length in zip(features, lengths, strict=True)]
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    return {"states": torch.nn.utils.rnn.pad_sequence(states, batch_first=True), "attention_mask": mask.long()}
 
 
 def count_slices(feature: Mapping[str, Any]) -> int | None:

@@ -1,0 +1,102 @@
+"""Vectors to a file: Parquet or NumPy's own format, written as they come and published when complete."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from warmstart.errors import ModelError, RecipeError, nearest
+
+Chunks = Iterable[tuple[list[str], npt.NDArray[np.float32]]]
+"""Places of some rows, and their vectors."""
+
+KINDS: dict[str, type[np.floating[Any]]] = {"fp32": np.float32, "fp16": np.float16}
+
+
+def write_vectors(chunks: Chunks, path: Path, shape: tuple[int, ...], store: str = "fp32") -> int:
+    """Write vectors and say how many; the file is there whole or not at all.
+
+    A Parquet file has `row`, where a text came from, and `vector`, a list of one length (of such lists, where a text
+    has several layers); an `.npy` file has the vectors alone, in the order of the rows.
+
+    Args:
+        shape: The shape of one vector.
+        store: `fp32`, or `fp16` for half the size.
+    """
+    check_out(path, store)
+    staging = path.with_name(f".{path.name}.{os.getpid()}.staging")
+    try:
+        count = _WRITERS[path.suffix](_stored(chunks, KINDS[store]), staging, shape, KINDS[store])
+        staging.replace(path)
+    finally:
+        staging.unlink(missing_ok=True)
+    return count
+
+
+def check_out(path: Path, store: str) -> None:
+    """Refuse a file or a number format that cannot be written, before anything is computed."""
+    if path.suffix not in _WRITERS:
+        raise RecipeError(f"--out {path}: found suffix {path.suffix!r}; {nearest(path.suffix, _WRITERS)}")
+    if not path.parent.is_dir():
+        raise RecipeError(f"--out {path}: there is no folder {path.parent}; make it first")
+    if store not in KINDS:
+        raise RecipeError(f"--store: found {store!r}; {nearest(store, KINDS)}")
+
+
+def _stored(chunks: Chunks, kind: Any) -> Iterable[tuple[list[str], npt.NDArray[Any]]]:
+    """The vectors as they are stored, refusing numbers that a smaller format cannot hold."""
+    for places, vectors in chunks:
+        with np.errstate(over="ignore"):
+            small = vectors.astype(kind, copy=False)
+        lost = np.isinf(small).reshape(len(small), -1).any(axis=1) & np.isfinite(vectors).reshape(len(small), -1).all(
+            axis=1
+        )
+        if lost.any():
+            where = places[int(lost.argmax())]
+            raise ModelError(f"{where}: its vector has a number that fp16 cannot hold (past 65504); say --store fp32")
+        yield places, small
+
+
+def _parquet(chunks: Chunks, path: Path, shape: tuple[int, ...], kind: Any) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    vector = pa.from_numpy_dtype(kind)
+    for size in reversed(shape):
+        vector = pa.list_(vector, size)
+    schema = pa.schema([("row", pa.string()), ("vector", vector)])
+    count = 0
+    with pq.ParquetWriter(path, schema) as writer:
+        for places, vectors in chunks:
+            array = pa.array(vectors.reshape(-1))
+            for size in reversed(shape):
+                array = pa.FixedSizeListArray.from_arrays(array, size)
+            writer.write_batch(pa.record_batch([pa.array(places, pa.string()), array], schema=schema))
+            count += len(places)
+    return count
+
+
+def _npy(chunks: Chunks, path: Path, shape: tuple[int, ...], kind: Any) -> int:
+    count = 0
+    with path.open("wb") as file:
+        _header(file, count, shape, kind)
+        for places, vectors in chunks:
+            file.write(np.ascontiguousarray(vectors).data)
+            count += len(places)
+        # NumPy leaves room in the header for a count of any size, so that it can be put right in place.
+        file.seek(0)
+        _header(file, count, shape, kind)
+    return count
+
+
+def _header(file: BinaryIO, count: int, shape: tuple[int, ...], kind: Any) -> None:
+    about = {"descr": np.lib.format.dtype_to_descr(np.dtype(kind)), "fortran_order": False, "shape": (count, *shape)}
+    np.lib.format.write_array_header_1_0(file, about)
+
+
+_WRITERS: dict[str, Callable[..., int]] = {".parquet": _parquet, ".npy": _npy}

@@ -1,0 +1,36 @@
+"""A BiLSTM over the hidden states of tokens: a head that reads their order, for encoders that are held still."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from warmstart.errors import RecipeError
+
+
+class BiLSTM(nn.Module):
+    """A layer of LSTM in each direction, whose states side by side are as wide as what they read."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        if width % 2:
+            raise RecipeError(
+                f"layers.head: a bilstm needs states of an even width, and these are {width} wide; say mlp"
+            )
+        self.lstm = nn.LSTM(width, width // 2, batch_first=True, bidirectional=True)
+
+    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """New states and their mask, the tokens of each text moved to the front, so that no padding is ever read.
+
+        Args:
+            states: Of shape (texts, tokens, width).
+            mask: 1 for a token, 0 for padding, on whichever side it is.
+        """
+        front = mask.bool().int().argsort(dim=1, descending=True, stable=True)
+        states = states.gather(1, front[..., None].expand_as(states)).float()
+        lengths = mask.bool().sum(dim=1).clamp(min=1)
+        # Left to 16 bits, the sums over a long text would lose what its first tokens said.
+        with torch.autocast(states.device.type, enabled=False):
+            packed = nn.utils.rnn.pack_padded_sequence(states, lengths.cpu(), batch_first=True, enforce_sorted=False)
+            found, _ = nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
+        return found, torch.arange(found.shape[1], device=found.device) < lengths[:, None]

@@ -1,0 +1,35 @@
+"""Running an encoder alone: the hidden states of its layers, and the pooling that fits them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from warmstart.encoders.architectures import row_of
+from warmstart.encoders.pooling import Pooling
+
+
+def hidden_states(encoder: Any, inputs: Mapping[str, torch.Tensor], every: bool) -> Sequence[torch.Tensor]:
+    """What the embeddings and each block put out, or the last block alone.
+
+    Args:
+        inputs: `input_ids`, `attention_mask`, and `token_type_ids` where the tokenizer gives them.
+        every: Whether layers below the last are wanted.
+    """
+    given = dict(inputs)
+    if row_of(encoder.config).global_first:
+        mask = given["attention_mask"]
+        first = mask.int().argmax(dim=1, keepdim=True)
+        given["global_attention_mask"] = torch.zeros_like(mask).scatter(1, first, 1)
+    outputs = encoder(**given, output_hidden_states=every, return_dict=True)
+    found: Sequence[torch.Tensor] = outputs.hidden_states if every else (outputs.last_hidden_state,)
+    return found
+
+
+def pooling_of(config: Any, layers: str | int, tokens: str) -> Pooling:
+    """The pooling for an encoder of this config; `layers` and `tokens` as in `Pooling`."""
+    row = row_of(config)
+    last_width = getattr(config, row.last_width) if row.last_width else None
+    return Pooling(layers, tokens, config.hidden_size, config.num_hidden_layers, last_width)

@@ -1,0 +1,104 @@
+"""An encoder that is held still gives the same features in every epoch: computed once, kept on disk for the head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import torch
+
+from warmstart import processes
+from warmstart.data import table
+from warmstart.deploy.predictor import alike
+from warmstart.encoders.precision import Precision, resolve
+from warmstart.errors import RecipeError
+from warmstart.progress import Progress
+from warmstart.tasks.base import Task
+from warmstart.windows import Window
+
+BATCH = 64
+"""Rows of tokens computed at once."""
+ROWS = {"vectors": 1024, "states": 128}
+"""Rows read ahead, so that those of like length can share a batch; of tokens' states fewer fit into memory."""
+
+
+def check_slices(model: Any, window: Window) -> None:
+    """Refuse a head that learns from more of a text in slices than the one vector that is kept of it."""
+    if window.keep == "slices" and (model.keeps == "states" or model.slice_pooling.attention is not None):
+        raise RecipeError(
+            "layers.freeze: encoder keeps one vector of a text in slices, and a bilstm or attention learns from more; "
+            "choose another layers.head, layers.tokens or window.pool, or window.keep: head"
+        )
+
+
+def keep_features(
+    model: Any, rows: Any, task: Task[Any], tokenizer: Any, precision: str, path: Path, progress: Progress
+) -> Any:
+    """The encoded rows with what the encoder gives for each, memory-mapped from `path`; the main process writes them.
+
+    Args:
+        model: A model of our own (`encoders.pooled`); its dropout is off meanwhile.
+        rows: A `datasets.Dataset` of the task's features.
+    """
+    what = model.keeps
+    if processes.is_main():
+        learning = model.training
+        model.eval().to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+        _write(model, rows, task, tokenizer, resolve(precision, model.config), path, progress)
+        model.train(learning)
+    kept = table.open_written(path)
+    # As arrays, not as lists of Python's numbers: a text has thousands.
+    return kept.with_format("numpy", columns=[what], output_all_columns=True)
+
+
+def _write(
+    model: Any, rows: Any, task: Task[Any], tokenizer: Any, precision: Precision, path: Path, progress: Progress
+) -> None:
+    what = model.keeps
+    width = model.pooling.width
+    kind = pa.list_(pa.float32(), width) if what == "vectors" else pa.large_list(pa.float32())
+    schema = rows.features.arrow_schema.remove_metadata().append(pa.field(what, kind))
+
+    def batches() -> Iterator[dict[str, Any]]:
+        with progress.bar("features", len(rows)) as bar:
+            for chunk in rows.with_format("arrow").iter(batch_size=ROWS[what]):
+                columns = {name: chunk.column(name).combine_chunks() for name in chunk.column_names}
+                plain = {name: column.to_pylist() for name, column in columns.items()}
+                features = [dict(zip(plain, values, strict=True)) for values in zip(*plain.values(), strict=True)]
+                found: list[Any] = [None] * len(features)
+                for chosen in alike(features, BATCH):
+                    some = _features(model, [features[index] for index in chosen], task, tokenizer, precision)
+                    for index, array in zip(chosen, some, strict=True):
+                        found[index] = array
+                    bar.advance(len(chosen))
+                yield {**columns, what: _column(found, kind)}
+
+    table.write(batches(), path, schema)
+
+
+@torch.inference_mode()
+def _features(
+    model: Any, features: Sequence[Mapping[str, Any]], task: Task[Any], tokenizer: Any, precision: Precision
+) -> list[npt.NDArray[np.float32]]:
+    """A flat array for each row: its vector, or the states of its tokens one after the other."""
+    inputs = task.collate(list(map(dict, features)), tokenizer)
+    inputs = {name: tensor.to(model.device) for name, tensor in inputs.items() if name != "labels"}
+    kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
+    with torch.autocast(model.device.type, dtype=kind, enabled=precision != "fp32"):
+        found = model.features(**inputs).float().cpu()
+    if model.keeps == "vectors":
+        return list(found.numpy())
+    real = inputs["attention_mask"].bool().cpu()
+    return [states[mask].reshape(-1).numpy() for states, mask in zip(found, real, strict=True)]
+
+
+def _column(arrays: list[npt.NDArray[np.float32]], kind: Any) -> Any:
+    numbers = pa.array(np.concatenate(arrays))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.FixedSizeListArray.from_arrays(numbers, kind.list_size)
+    ends = np.cumsum([0, *map(len, arrays)])
+    return pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), numbers)

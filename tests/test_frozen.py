@@ -1,0 +1,173 @@
+"""A head trained on kept features: the whole model is saved, answers as if run end to end, and goes on bit-equal."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import warmstart
+from small import FAST
+from test_resume import SAVES, Crash, Trouble, crash, same
+from tiny import save_tiny, tiny_model, tiny_tokenizer
+from warmstart.encoders.bilstm import BiLSTM
+from warmstart.encoders.pooled import PooledConfig, PooledForSequenceClassification
+from warmstart.errors import RecipeError
+from warmstart.recipe import make_recipe
+from warmstart.stages import finetune
+from warmstart.training import train
+
+LEARN = {"learn": {"rate": 1e-2, "epochs": 20, "batch": 8, "precision": "fp32"}}
+CHOICES = {
+    "linear": {"tokens": "mean"},
+    "mlp": {"head": "mlp", "pool": "concat-2", "tokens": "last+max+mean"},
+    "bilstm": {"head": "bilstm", "tokens": "mean"},
+    "attention": {"tokens": "attention"},
+}
+
+
+def fit(encoder, files, out, choice, **more):
+    layers = {"freeze": "encoder", **CHOICES[choice]}
+    parts = {"train": files["train"], "test": files["test"], **LEARN, **more}
+    return warmstart.fit(model=encoder, out=out, layers=layers, **parts)
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_the_head_learns_and_the_encoder_stays(encoder, files, tmp_path, choice, monkeypatch):
+    seen = {}
+
+    def spy(model, task, tokenizer, rows, *rest):
+        found = train(model, task, tokenizer, rows, *rest)
+        seen.update(model=model.eval(), batch=task.collate([rows[index] for index in range(8)], tokenizer))
+        return found
+
+    monkeypatch.setattr(finetune, "train", spy)
+    run = fit(encoder, files, tmp_path / "run", choice)
+    assert run.metrics["test"]["accuracy"] > 0.8
+    before, after = load_file(f"{encoder}/model.safetensors"), load_file(run.model / "model.safetensors")
+    kept = {name.removeprefix("encoder."): one for name, one in after.items() if name.startswith("encoder.")}
+    assert kept
+    for name, tensor in kept.items():
+        assert torch.equal(tensor, before[name])
+    # The saved model, from text to answer, gives what the head gave on the features it learned from.
+    with torch.no_grad():
+        logits = seen["model"](**{name: one for name, one in seen["batch"].items() if name != "labels"}).logits
+    lines = [line.split(",")[0] for line in Path(files["train"]).read_text().splitlines()[1:9]]
+    answers = warmstart.load(run.folder).predict(lines)
+    found = [list(answer["probabilities"].values()) for answer in answers]
+    np.testing.assert_allclose(found, logits.double().softmax(dim=-1).numpy(), atol=1e-5)
+    assert not (tmp_path / "run" / ".work").exists()
+
+
+def test_the_encoder_is_run_once_however_many_epochs(encoder, files, tmp_path, monkeypatch):
+    counts = []
+    original = PooledForSequenceClassification._states
+
+    def counted(self, ids, mask, types):
+        counts.append((len(ids), self.training, torch.is_grad_enabled()))
+        return original(self, ids, mask, types)
+
+    monkeypatch.setattr(PooledForSequenceClassification, "_states", counted)
+    fit(encoder, files, tmp_path / "run", "linear", data={"split": {"test": 0}})
+    train_rows, test_rows = 64, 24
+    assert sum(count for count, _, _ in counts) == train_rows + test_rows
+    assert not any(training or grad for _, training, grad in counts)
+
+
+@pytest.mark.parametrize("choice", ["mlp", "bilstm"])
+def test_a_crash_does_not_change_the_model(encoder, files, tmp_path, choice):
+    more = {"learn": {"rate": 1e-2, "epochs": 4, "batch": 8, "precision": "fp32"}, **SAVES}
+    straight = fit(encoder, files, tmp_path / "straight", choice, **more)
+    with pytest.raises(Crash):
+        fit(encoder, files, tmp_path / "broken", choice, progress=Trouble(14, crash), **more)
+    trouble = Trouble()
+    same(straight, fit(encoder, files, tmp_path / "broken", choice, progress=trouble, **more))
+    assert "going on from" in str(trouble.said)
+
+
+def test_scores_too(encoder, files, tmp_path):
+    run = fit(encoder, {"train": files["scores"], "test": files["scores"]}, tmp_path / "run", "mlp", task="score")
+    assert run.metrics["test"]["pearson"] > 0.8
+
+
+def test_slices_are_kept_as_one_vector(encoder, files, tmp_path):
+    window = {"keep": "slices", "tokens": 8}
+    run = fit(encoder, files, tmp_path / "run", "mlp", window=window)
+    assert run.metrics["test"]["accuracy"] > 0.8
+    for choice in ("bilstm", "attention"):
+        with pytest.raises(RecipeError, match="keeps one vector of a text in slices"):
+            fit(encoder, files, tmp_path / "other", choice, window=window)
+    with pytest.raises(RecipeError, match="keeps one vector of a text in slices"):
+        fit(encoder, files, tmp_path / "other", "linear", window={**window, "pool": "attention"})
+
+
+@pytest.mark.parametrize("name", ["roberta", "xlnet", "gpt2", "t5", "opt", "longformer", "modernbert", "deberta-v2"])
+def test_any_architecture(files, tmp_path, name):
+    folder = str(save_tiny(tmp_path / "encoder", name))
+    quick = {"learn": {"max_steps": 2, "batch": 8, "precision": "fp32"}}
+    for choice in ("mlp", "bilstm"):
+        run = fit(folder, files, tmp_path / choice, choice, **quick)
+        assert run.training["steps"] == 2
+
+
+def test_a_head_without_a_frozen_encoder(encoder, files, tmp_path):
+    run = warmstart.fit(
+        model=encoder, train=files["train"], test=files["test"], out=tmp_path / "run", layers={"head": "bilstm"}, **FAST
+    )
+    assert run.metrics["test"]["accuracy"] > 0.8
+    fresh = set(run.training["new_parameters"])
+    assert {"classifier.weight", "bilstm.lstm.weight_ih_l0", "bilstm.lstm.weight_hh_l0_reverse"} <= fresh
+    with pytest.raises(RecipeError, match="it is head: bilstm"):
+        warmstart.fit(model=str(run.model), train=files["train"], out=tmp_path / "next", layers={"head": "mlp"}, **FAST)
+
+
+@pytest.mark.parametrize("head", ["linear", "mlp", "bilstm"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_never_counts(head, side):
+    torch.manual_seed(0)
+    encoder = tiny_model("bert", None)
+    config = PooledConfig(encoder=encoder.config, head=head, tokens="last+max+mean", num_labels=3)
+    model = PooledForSequenceClassification(config, encoder).eval()
+    tokenizer = tiny_tokenizer()
+    tokenizer.padding_side = side
+    texts = ["good", "the film was good and the book was bad"]
+    batch = tokenizer(texts, padding=True, return_tensors="pt")
+    states = torch.randn(2, batch["input_ids"].shape[1], 32)
+    mask = batch["attention_mask"]
+    with torch.no_grad():
+        together = model(states=states, attention_mask=mask).logits
+        for row in range(2):
+            alone = states[row][mask[row].bool()][None]
+            single = model(states=alone, attention_mask=torch.ones(alone.shape[:2])).logits
+            torch.testing.assert_close(together[row : row + 1], single)
+
+
+def test_a_bilstm_reads_both_ways():
+    torch.manual_seed(0)
+    lstm = BiLSTM(8)
+    states = torch.randn(1, 5, 8)
+    changed = states.clone()
+    changed[0, 2] += 1
+    with torch.no_grad():
+        one, two = (lstm(given, torch.ones(1, 5))[0][0] for given in (states, changed))
+    assert not any(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+    with pytest.raises(RecipeError, match="even width"):
+        BiLSTM(7)
+
+
+@pytest.mark.parametrize(
+    ("layers", "told"),
+    [
+        ({"freeze": "encoder", "unfreeze": "gradual"}, "leave unfreeze out"),
+        ({"freeze": "encoder", "lora": {}}, "leave lora out"),
+        ({"freeze": "encoder", "renew": 1}, "leave renew out"),
+        ({"freeze": "encoder", "pool": "mix"}, "mix is learned"),
+        ({"freeze": "all"}, r"layers\.freeze: found 'all'; expected a whole number from 0 on, or encoder"),
+        ({"freeze": -1}, "expected a whole number from 0 on, or encoder"),
+        ({"freeze": True}, "expected a whole number from 0 on, or encoder"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(layers, told):
+    with pytest.raises(RecipeError, match=told):
+        make_recipe({"model": "m", "data.train": "t.csv", "layers": layers})
