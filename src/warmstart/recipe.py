@@ -237,7 +237,7 @@ class TaskChoice(Options, extra="allow"):
     """A task and its own options."""
 
     name: str = "classify"
-    """What is learned: `classify`, `score`."""
+    """What is learned: `classify`, `score`, `choose`, `relate`."""
 
     @property
     def options(self) -> dict[str, Any]:

@@ -67,7 +67,7 @@ VALUES = _table(
         "number-finite": "a score is infinite or NaN",
         "label-one": "all training rows have one label",
         "label-unseen": "a label of dev or test is not in the training rows",
-        "choice": "which text is right is not said by a whole number from 0 on",
+        "choice": "which text is right is said neither by a whole number from 0 on nor by the text itself",
         "texts-type": "several texts are wanted and the value is no list of them",
         "ranges-form": "places in a text are not said as start and end",
         "entities-form": "entities are not said as start, end and label",

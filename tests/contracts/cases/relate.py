@@ -32,5 +32,4 @@ CASES = {
     "": Case(relations(9), ASKED, opened, LONG, REFUSED),
     "stock": Case(relations(9), ASKED, opened, LONG, REFUSED, {"task.read": "cls"}),
     "spans": Case(relations(9), PLACES, None, LONG, REFUSED, {"task.show": "signs", "task.read": "spans"}),
-    "mask": Case(relations(9), PLACES, None, LONG, REFUSED, {"task.show": "mask"}),
 }
