@@ -72,7 +72,7 @@ VALUES = _table(
         "qrels-parts": "a line of a qrels file has not the four parts query, 0, document, relevance",
         "id-unknown": "a row names a query or a document that is in none of their files",
         "id-twice": "two texts of a file of queries or documents have one id",
-        "choice": "which text is right is not said by a whole number from 0 on",
+        "choice": "which text is right is said neither by a whole number from 0 on nor by the text itself",
         "texts-type": "several texts are wanted and the value is no list of them",
         "ranges-form": "places in a text are not said as start and end",
         "entities-form": "entities are not said as start, end and label",

@@ -37,6 +37,8 @@ class Values:
             (first.column, self._converter(first), 1 + len(rest) if first.part else 0)
             for _, (first, *rest) in itertools.groupby(wanted, lambda want: want.column.name)
         ]
+        self._choices = [want.column.name for want in wanted if want.column.kind == "choice"]
+        self._offered = [want.column.name for want in wanted if want.column.kind == "texts"][:1]
 
     def row(self, values: Sequence[Any]) -> tuple[dict[str, Any], str]:
         """Give the row by column name, and the name of an answer that is missing (or nothing)."""
@@ -51,6 +53,9 @@ class Values:
                     missing = column.name
                 elif column.required:
                     raise Fault(f"{column.name!r} is empty. Expected a value in every row.", "id-missing")
+        for name in self._choices:
+            if isinstance(row[name], str):
+                row[name] = _place_of(name, row[name], [text for texts in self._offered for text in row[texts]])
         return row, missing
 
     def _converter(self, want: Wanted) -> Callable[[Any], Any]:
@@ -140,11 +145,28 @@ def _relevance(column: Column, value: Any) -> int | None:
     return None if number is None else int(number)
 
 
-def _choice(column: Column, value: Any) -> int | None:
-    number = _number(column, value)
+def _choice(column: Column, value: Any) -> int | str | None:
+    """A number from 0; a text that is none is to be one of the row's own."""
+    try:
+        number = _number(column, value)
+    except Fault:
+        if isinstance(value, str):
+            return value
+        raise
     if number is not None and (number < 0 or not number.is_integer()):
         raise Fault(f"{column.name!r} is {_shown(value)}. Expected a whole number, from 0 for the first.", "choice")
     return None if number is None else int(number)
+
+
+def _place_of(name: str, chosen: str, offered: list[str]) -> int:
+    if offered.count(chosen) != 1:
+        found = "stands more than once" if chosen in offered else "is not"
+        raise Fault(
+            f"{name!r} is {chosen[:60]!r}, which {found} among the row's texts. Expected one of them, or its number, "
+            "from 0 for the first.",
+            "choice",
+        )
+    return offered.index(chosen)
 
 
 def _texts(column: Column, value: Any) -> list[str]:

@@ -41,7 +41,7 @@ class Choose(Task[ChooseOptions]):
             (
                 TEXT,
                 Column("endings", "texts", "what to choose from: a list, or several columns"),
-                Column("label", "choice", "which ending is right, counted from 0", answer=True),
+                Column("label", "choice", "which ending is right: its number from 0, or itself", answer=True),
             ),
             _check_choice,
         )

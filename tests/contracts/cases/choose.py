@@ -6,8 +6,6 @@ import transformers
 from contracts.cases import Case
 from small import riddles
 
-NONE = "transformers has no head to choose for it"
-
 
 def opened(folder, given):
     """Probabilities as plain transformers gives them."""
