@@ -338,7 +338,9 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
         outputs = model(**inputs)
         loss = self.own_loss(outputs, labels) if self.own_loss else outputs["loss"]
         if self.settings.rdrop:
-            loss = loss + self.settings.rdrop / 2 * divergence(outputs["logits"], self.model.config.problem_type)
+            scores = [outputs[name] for name in ("logits", "start_logits", "end_logits") if name in outputs]
+            apart = sum(divergence(one, self.model.config.problem_type) for one in scores) / len(scores)
+            loss = loss + self.settings.rdrop / 2 * apart
         loss = loss * self.weight
         return (loss, outputs) if return_outputs else loss
 

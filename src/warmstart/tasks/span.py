@@ -80,7 +80,8 @@ class Span(Task[SpanOptions]):
         return cls(options)
 
     def config(self) -> dict[str, Any]:
-        return {"num_labels": 2, "id2label": {0: "start", 1: "end"}, "label2id": {"start": 0, "end": 1}}
+        names = {"id2label": {0: "start", 1: "end"}, "label2id": {"start": 0, "end": 1}}
+        return {"num_labels": 2, **names, "problem_type": None}
 
     def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
         # Many questions are asked of one context: its tokens are found once.
