@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warmstart
-from tiny import ARCHITECTURES, NoStockHead, save_tiny, tiny_model, tiny_tokenizer
+from tiny import (
+    ARCHITECTURES,
+    NoStockHead,
+    save_tiny,
+    tiny_byte_tokenizer,
+    tiny_japanese,
+    tiny_model,
+    tiny_tokenizer,
+    tiny_unigram_tokenizer,
+)
 from warmstart.deploy.predictor import Predictor
 from warmstart.encoders.load import load_encoder, load_tokenizer
 from warmstart.errors import DataError, ModelError
@@ -18,6 +27,7 @@ from warmstart.tasks.span import Span, SpanOptions
 from warmstart.windows import Window
 
 TOKENIZERS = {name: tiny_tokenizer(name) for name in ("bert", "roberta", "xlnet")}
+OTHERS = {"bytes": tiny_byte_tokenizer(), "unigram": tiny_unigram_tokenizer()}
 WINDOW = Window(24, "slices", overlap=6)
 TEXT = st.text(st.sampled_from("ab é ﬁ①\n漢字。'\u0301\u200b😀\x07 "), min_size=1, max_size=200).filter(str.strip)
 
@@ -42,9 +52,9 @@ def outputs(span, features, tokenizer, seed=0, hot=()):
 
 
 @settings(max_examples=60, deadline=None)
-@given(TEXT, TEXT, st.sampled_from(sorted(TOKENIZERS)), st.integers(0, 99), st.sampled_from(["word", "character"]))
+@given(TEXT, TEXT, st.sampled_from([*TOKENIZERS, *OTHERS]), st.integers(0, 99), st.sampled_from(["word", "character"]))
 def test_the_answer_is_always_the_characters_it_says(question, context, name, seed, units):
-    span, tokenizer = task(best=20, units=units), TOKENIZERS[name]
+    span, tokenizer = task(best=20, units=units), {**TOKENIZERS, **OTHERS}[name]
     features = ask(span, tokenizer, question, context)
     found = span.merge({"context": context}, features, span.read(outputs(span, features, tokenizer, seed), features))
     for one in (found, *found["best"]):
@@ -86,6 +96,22 @@ def test_what_is_learned_is_what_is_read(words, data, name):
     found = span.merge({"context": context}, features, span.read(scores, features))
     assert (found["answer"], found["start"], found["end"]) == ("", None, None)
     assert found["no_answer_score"] > 5
+
+
+@pytest.mark.parametrize("words", ["mecab", "sudachi"])
+@pytest.mark.parametrize(("units", "found"), [("word", "大学"), ("character", "学")])
+def test_an_answer_inside_a_japanese_word(words, units, found, tmp_path):
+    """By words the answer is the whole word it lies in; by characters it is itself."""
+    pytest.importorskip("fugashi")
+    pytest.importorskip("sudachipy")
+    span, tokenizer = task(units=units), tiny_japanese(tmp_path, words)
+    context = "アリスは東京の大学へ行く"
+    row = {"question": ["日本の人"], "context": [context], "answers": [[{"text": "学", "start": 8}]]}
+    features = ask(span, tokenizer, row["question"][0], context)
+    scores = outputs(span, features, tokenizer, hot=span.encode(row, tokenizer, WINDOW))
+    answer = span.merge({"context": context}, features, span.read(scores, features))
+    assert answer["answer"] == found
+    assert context[answer["start"] : answer["end"]] == found
 
 
 @settings(max_examples=40, deadline=None)
