@@ -47,7 +47,7 @@ bench-memory:  ## Memory of `fit` on N= rows of CSV, above the model's own.
 	@$(PYTHON) benchmarks/memory.py $(SIZE)
 
 .PHONY: bench-long
-bench-long:  ## Memory of answers in the longest articles beside the shortest (N= questions of each).
+bench-long:  ## Memory of answers in the longest articles beside the shortest (N= articles of each).
 	@$(PYTHON) benchmarks/long.py $(SIZE)
 
 .PHONY: bench-features

@@ -83,3 +83,10 @@ def test_every_variant_of_the_craft_has_its_reference(monkeypatch):
         first = next(iter(variants))
         for name, variant in variants.items():
             assert name == first or variant.reference in variants
+
+
+def test_memory_of_long_texts_ends_with_its_ratio():
+    figures = sample("long.py", 4, WARMSTART_BENCH_TINY="1")
+    assert figures["windows_long"] > 10 * figures["windows_short"]
+    assert figures["right_short"] == figures["right_long"] == 4
+    assert 0 < figures["ratio"] < 1.5

@@ -1,19 +1,33 @@
 """The task `span`: windows over a context, answers read from scores, and what happens where there is none."""
 
 import itertools
+import json
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiny import tiny_tokenizer
-from warmstart.errors import DataError
+import warmstart
+from tiny import (
+    ARCHITECTURES,
+    NoStockHead,
+    save_tiny,
+    tiny_byte_tokenizer,
+    tiny_japanese,
+    tiny_model,
+    tiny_tokenizer,
+    tiny_unigram_tokenizer,
+)
+from warmstart.deploy.predictor import Predictor
+from warmstart.encoders.load import load_encoder, load_tokenizer
+from warmstart.errors import DataError, ModelError
 from warmstart.tasks.common import spans
 from warmstart.tasks.span import Span, SpanOptions
 from warmstart.windows import Window
 
 TOKENIZERS = {name: tiny_tokenizer(name) for name in ("bert", "roberta", "xlnet")}
+OTHERS = {"bytes": tiny_byte_tokenizer(), "unigram": tiny_unigram_tokenizer()}
 WINDOW = Window(24, "slices", overlap=6)
 TEXT = st.text(st.sampled_from("ab é ﬁ①\n漢字。'\u0301\u200b😀\x07 "), min_size=1, max_size=200).filter(str.strip)
 
@@ -38,9 +52,9 @@ def outputs(span, features, tokenizer, seed=0, hot=()):
 
 
 @settings(max_examples=60, deadline=None)
-@given(TEXT, TEXT, st.sampled_from(sorted(TOKENIZERS)), st.integers(0, 99), st.sampled_from(["word", "character"]))
+@given(TEXT, TEXT, st.sampled_from([*TOKENIZERS, *OTHERS]), st.integers(0, 99), st.sampled_from(["word", "character"]))
 def test_the_answer_is_always_the_characters_it_says(question, context, name, seed, units):
-    span, tokenizer = task(best=20, units=units), TOKENIZERS[name]
+    span, tokenizer = task(best=20, units=units), {**TOKENIZERS, **OTHERS}[name]
     features = ask(span, tokenizer, question, context)
     found = span.merge({"context": context}, features, span.read(outputs(span, features, tokenizer, seed), features))
     for one in (found, *found["best"]):
@@ -82,6 +96,22 @@ def test_what_is_learned_is_what_is_read(words, data, name):
     found = span.merge({"context": context}, features, span.read(scores, features))
     assert (found["answer"], found["start"], found["end"]) == ("", None, None)
     assert found["no_answer_score"] > 5
+
+
+@pytest.mark.parametrize("words", ["mecab", "sudachi"])
+@pytest.mark.parametrize(("units", "found"), [("word", "大学"), ("character", "学")])
+def test_an_answer_inside_a_japanese_word(words, units, found, tmp_path):
+    """By words the answer is the whole word it lies in; by characters it is itself."""
+    pytest.importorskip("fugashi")
+    pytest.importorskip("sudachipy")
+    span, tokenizer = task(units=units), tiny_japanese(tmp_path, words)
+    context = "アリスは東京の大学へ行く"
+    row = {"question": ["日本の人"], "context": [context], "answers": [[{"text": "学", "start": 8}]]}
+    features = ask(span, tokenizer, row["question"][0], context)
+    scores = outputs(span, features, tokenizer, hot=span.encode(row, tokenizer, WINDOW))
+    answer = span.merge({"context": context}, features, span.read(scores, features))
+    assert answer["answer"] == found
+    assert context[answer["start"] : answer["end"]] == found
 
 
 @settings(max_examples=40, deadline=None)
@@ -180,3 +210,43 @@ def test_what_is_no_question_with_a_context_is_refused(given):
 def test_an_empty_question_or_context_is_refused(given, name):
     with pytest.raises(DataError, match=f"text 1: the {name} is empty"):
         task().row(given, 1)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_stock_head_answers_alone_as_among_others(name, tmp_path):
+    """Padded on either side, with segments or without; an architecture without the head is refused by name."""
+    tokenizer = tiny_tokenizer(name)
+    try:
+        model = tiny_model(name, "span", initializer_range=0.5)
+    except NoStockHead:
+        encoder = str(save_tiny(tmp_path, name))
+        with pytest.raises(
+            ModelError, match=f"has no QuestionAnswering head for the architecture {name}; take an .* bert"
+        ):
+            load_encoder(encoder, Span.auto_class, {}, load_tokenizer(encoder))
+        return
+    predictor = Predictor(model, tokenizer, task(best=5), WINDOW)
+    asked = [("who", "alice"), ("where was the film", "in paris it was good " + "and not bad 1 2 3 " * 9)] * 2
+    together = predictor.predict(asked, batch=32)
+    for pair, answer in zip(asked, together, strict=True):
+        [alone] = predictor.predict([pair], batch=1)
+        assert alone["score"] == pytest.approx(answer["score"], abs=1e-5)
+        assert alone["no_answer_score"] == pytest.approx(answer["no_answer_score"], abs=1e-4)
+        if answer["answer"]:
+            assert pair[1][answer["start"] : answer["end"]] == answer["answer"]
+
+
+def test_options_of_the_training_reach_it(tmp_path):
+    """R-Drop takes both scores, LoRA leaves the head to learn, and the threshold is chosen on dev rows and saved."""
+    context = "alice lives in paris"
+    rows = [
+        {"question": "who", "context": context, "answers": [{"text": "alice", "start": 0}]},
+        {"question": "when", "context": context, "answers": []},
+    ]
+    said = {"learn.rdrop": 1.0, "learn.max_steps": 2, "layers.lora": {"rank": 2}, "data.split.test": 0}
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    encoder = str(save_tiny(tmp_path / "bert"))
+    run = warmstart.fit(model=encoder, task="span", train=str(file), dev=str(file), out=tmp_path / "run", **said)
+    assert warmstart.load(run.folder).task.options.threshold is not None
+    assert warmstart.load(run.folder).task.options.no_answer == "allowed"

@@ -124,4 +124,5 @@ def _show(run: Run) -> None:
     }
     screen.table(f"{run.recipe.task.name} with {run.recipe.model.rstrip('/').rpartition('/')[2]}", rows)
     texts = '"a text" "its pair"' if "pair" in run.recipe.data.columns else '"a text"'
+    texts = {"span": '"a question" "its context"'}.get(run.recipe.task.name, texts)
     screen.console.print(f"Next: warmstart predict {run.folder} {texts}", markup=False, highlight=False)

@@ -71,7 +71,8 @@ def _parquet(answers: Answers, path: Path) -> int:
     count, writer, pending = 0, None, iter(answers)
     try:
         while chunk := [_flat(answer) for answer in itertools.islice(pending, 10_000)]:
-            rows = pa.Table.from_pylist(chunk)
+            # Later chunks are of the first one's types, even where all of a column is null in them.
+            rows = pa.Table.from_pylist(chunk, schema=writer.schema if writer else None)
             writer = writer or pq.ParquetWriter(path, rows.schema)
             writer.write_table(rows)
             count += len(chunk)

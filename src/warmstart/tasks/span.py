@@ -80,7 +80,8 @@ class Span(Task[SpanOptions]):
         return cls(options)
 
     def config(self) -> dict[str, Any]:
-        return {"num_labels": 2, "id2label": {0: "start", 1: "end"}, "label2id": {"start": 0, "end": 1}}
+        names = {"id2label": {0: "start", 1: "end"}, "label2id": {"start": 0, "end": 1}}
+        return {"num_labels": 2, **names, "problem_type": None}
 
     def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
         # Many questions are asked of one context: its tokens are found once.
@@ -123,6 +124,9 @@ class Span(Task[SpanOptions]):
             if not row[name].strip():
                 raise DataError(f"text {number}: the {name} is empty; expected text, as in a file")
         return {name: row[name] for name in names}
+
+    def competing(self, outputs: Any, labels: Any) -> Any:
+        return torch.stack([outputs["start_logits"], outputs["end_logits"]], dim=1)
 
     def read(self, outputs: Mapping[str, Any], features: Sequence[Feature]) -> list[Reading]:
         found = []

@@ -16,7 +16,7 @@ ROWS = [
     {"question": question, "context": context, "answers": [{"text": text, "start": context.index(text)}]}
     for context, (question, text) in zip(CONTEXTS, ASKED, strict=True)
 ]
-ROWS += [{"question": "when", "context": context, "answers": []} for context in CONTEXTS]
+ROWS += [{"question": "when", "context": context, "answers": []} for context in CONTEXTS[:2]]
 LONG = "alice lives in paris and " + " ".join(f"film {number} was good" for number in range(150))
 
 
@@ -48,5 +48,6 @@ CASES = {
         opened,
         ("who", LONG),
         ["who", ("who", ""), (" ", "alice"), ("a", "b", "c"), {"question": "who"}, 3],
+        {"learn.max_steps": 100},
     )
 }
