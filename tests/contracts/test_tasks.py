@@ -62,10 +62,6 @@ def runs(encoder, files, tmp_path_factory):
     return make
 
 
-def test_every_task_has_a_case():
-    assert {case.task for case in CASES.values()} == set(tasks.names())
-
-
 @pytest.mark.parametrize("name", tasks.names())
 def test_a_task_says_what_it_reads_and_what_its_options_mean(name):
     kind = tasks.find(name)
