@@ -21,6 +21,8 @@ SEPARATOR = ";"
 
 def clean_rows(task: str, start: int = 0) -> list[dict[str, Any]]:
     """Rows that nothing is wrong with; some texts run over two lines."""
+    if task == "tag":
+        return [_tagged(number) for number in range(start, start + ROWS)]
     rows = []
     for number in range(start, start + ROWS):
         one, two = WORDS[number % 10], WORDS[(number // 10 + number * 3) % 10]
@@ -37,6 +39,23 @@ def clean_rows(task: str, start: int = 0) -> list[dict[str, Any]]:
             label = [LABELS[number % 3], "all"]
         rows.append({"id": f"r{number}", "text": text, "pair": f"A {two} of {number} days", "label": label})
     return rows
+
+
+def _tagged(number: int) -> dict[str, Any]:
+    """A row of words with tags, and the same as a text with places."""
+    one, two = WORDS[number % 10].capitalize(), WORDS[(number // 10 + number * 3) % 10].capitalize()
+    words = ["Here", one, "Hill", "and", two, "met", ",", "number", str(number), "of", f"Road{number}"]
+    words += ["once", "more"] * (number % 4)
+    tags = ["O", "B-LOC", "I-LOC", "O", "B-PER", *["O"] * 5, "B-LOC", *["O"] * (len(words) - 11)]
+    text = " ".join(words)
+    entities = [
+        {"start": text.index(name), "end": text.index(name) + len(name), "label": label}
+        for name, label in ((f"{one} Hill", "LOC"), (f"{two} met"[:-4], "PER"), (words[10], "LOC"))
+    ]
+    if one == two:  # the first place is that of the other entity
+        entities[1]["start"] = text.index(f"{two} met")
+        entities[1]["end"] = entities[1]["start"] + len(two)
+    return {"id": f"r{number}", "text": text, "entities": entities, "words": words, "tags": tags}
 
 
 @dataclass
@@ -74,6 +93,8 @@ def names(sheet: Sheet) -> list[str]:
     """The columns of the file."""
     if sheet.task == "span":
         return ["id", "question", "context", "answers"]
+    if sheet.task == "tag":
+        return ["id", "text", "entities", *(["places"] if "places" in sheet.row else [])]
     return ["id", "text", *(["pair"] if sheet.pair else []), "label"]
 
 
@@ -82,6 +103,8 @@ def encode(sheet: Sheet, rows: list[dict[str, Any]]) -> tuple[list[bytes], list[
     columns = names(sheet)
     if sheet.format == "json":
         return _squad(rows), list(range(1, len(rows) + 1))
+    if sheet.format == "conll":
+        return _sentences(rows)
     if sheet.format == "jsonl":
         lines = [json.dumps({name: row[name] for name in columns}) + "\n" for row in rows]
         return [line.encode() for line in lines], list(range(1, len(rows) + 1))
@@ -107,6 +130,17 @@ def _squad(rows: list[dict[str, Any]]) -> list[bytes]:
         paragraph = {"context": row["context"], "qas": [item]}
         chunks.append(json.dumps(paragraph) + (",\n" if number < len(rows) else "]}]}\n"))
     return [chunk.encode() for chunk in chunks]
+
+
+def _sentences(rows: list[dict[str, Any]]) -> tuple[list[bytes], list[int]]:
+    """Bytes of each sentence, a word and its tag a line, and the line it starts at."""
+    chunks, starts, line = [], [], 1
+    for row in rows:
+        text = "".join(f"{word}\t{tag}\n" for word, tag in zip(row["words"], row["tags"], strict=True)) + "\n"
+        chunks.append(text.encode())
+        starts.append(line)
+        line += text.count("\n")
+    return chunks, starts
 
 
 def parquet(sheet: Sheet, rows: list[dict[str, Any]], path: Path) -> list[int]:

@@ -30,9 +30,9 @@ def test_nearly_every_kind_is_planted():
     # What belongs to a whole file, the machine, the split or the encoder, and not to a place in a file.
     assert left == {
         *("no-file", "no-format", "gzip", "parquet", "hub", "changed", "disk", "encoding-name", "delimited"),
-        *("column-unknown", "part-empty", "cache", "held-out", "window-cut"),
+        *("column-unknown", "part-empty", "cache", "held-out", "window-cut", "entity-inside"),
         # Of the tasks whose files are not planted yet.
-        *("choice", "texts-type", "ranges-form", "entities-form"),
+        *("choice", "texts-type"),
     }
 
 

@@ -209,12 +209,11 @@ class Tag(Task[TagOptions]):
 
     def _units(self, text: str, cut: Pieces, given: Sequence[Any] | None) -> tuple[list[Place], list[list[int]]]:
         """The units of a text that have a piece, and of each the numbers of the pieces that count."""
-        if self.options.units == "character":
-            units = characters_of(text)
-        elif given is not None:
+        if given is not None and self.options.units == "word":
             units = [(word["start"], word["end"]) for word in given]
         else:
-            units = joined(words_of(text), cut.places)
+            cut_up = characters_of if self.options.units == "character" else words_of
+            units = joined(cut_up(text), cut.places)
         own: dict[int, list[int]] = {}
         for number, owner in enumerate(owners(cut.places, units)):
             if owner >= 0:
