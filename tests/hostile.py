@@ -136,6 +136,10 @@ keys("a tokenizer class of nowhere", TOKENIZER, "tokenizer_class", {"tokenizer_c
 keys("a tokenizer class that is no tokenizer", TOKENIZER, "tokenizer_class", {"tokenizer_class": "AutoModel"})
 keys("a tokenizer class in the config", CONFIG, "tokenizer_class", {"tokenizer_class": "AutoModel"})
 keys("a tokenizer class of several", TOKENIZER, "tokenizer_class", {"tokenizer_class": "RagTokenizer"})
+keys("a file for Sudachi", TOKENIZER, "sudachi_config_path", {"sudachi_kwargs": {"sudachi_config_path": "/etc/passwd"}})
+keys("options of Sudachi as a list", TOKENIZER, "sudachi_kwargs", {"sudachi_kwargs": ["/etc/passwd"]})
+keys("MeCab's own dictionary", TOKENIZER, "mecab_dic", {"mecab_kwargs": {"mecab_dic": None}})
+keys("a program that finds words", TOKENIZER, "word_tokenizer_type", {"word_tokenizer_type": "jumanpp"})
 keys("options of mecab", TOKENIZER, "mecab_kwargs", {"mecab_kwargs": {"mecab_option": "-r /etc/passwd"}})
 
 

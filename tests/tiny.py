@@ -160,3 +160,40 @@ def save_tiny(folder: str | Path, name: str = "bert", seed: int = 0, **changes: 
     tiny_model(name, head=None, seed=seed, **changes).save_pretrained(path)
     tiny_tokenizer(name).save_pretrained(path)
     return path
+
+
+def tiny_byte_tokenizer(prefix: bool = False) -> PreTrainedTokenizerFast:
+    """Build a byte-level BPE tokenizer, as RoBERTa and GPT-2 have, with hardly a merge."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("Ġ", "f"), ("ã", "ģ")]
+    tokens = [*SPECIAL, *alphabet, *(first + second for first, second in merges)]
+    ids = {token: index for index, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.BPE(ids, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]")
+
+
+def tiny_unigram_tokenizer() -> PreTrainedTokenizerFast:
+    """Build a Unigram tokenizer with `▁` for spaces and NFKC, as XLM-RoBERTa and T5 have."""
+    words = ["▁", "▁the", "▁film", "fi", "lm", "大", "東京", "バ", *string.ascii_lowercase, *string.punctuation]
+    tokenizer = Tokenizer(models.Unigram([("<unk>", 0.0), ("<pad>", 0.0), *((word, -2.0) for word in words)], unk_id=0))
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", pad_token="<pad>")
+
+
+JAPANESE_WORDS = """
+    東京 大学 大 学 京 東 株 式 会社 会 社 へ 行 行く く バ ハ あ の は で す 日 本 日本 語 人 ア リ ス 住 む に
+"""
+
+
+def tiny_japanese(folder: str | Path, words: str = "mecab", subwords: str = "wordpiece", **options: Any) -> Any:
+    """Build a tokenizer that cuts Japanese into words first, its vocabulary written into a folder."""
+    known = JAPANESE_WORDS.split()
+    path = Path(folder) / "vocab.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{token}\n" for token in [*VOCABULARY, *known, *(f"##{one}" for one in known)]), "utf-8")
+    return transformers.BertJapaneseTokenizer(
+        str(path), word_tokenizer_type=words, subword_tokenizer_type=subwords, model_max_length=512, **options
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +14,7 @@ import transformers
 
 from warmstart.encoders.architectures import encoder_config, is_pooled, row_of
 from warmstart.encoders.heads import PoolingChoice, head_config
+from warmstart.encoders.japanese import give_segments, missing_extra
 from warmstart.encoders.layers import LayerMap
 from warmstart.encoders.pooled import PooledForSequenceClassification, encoder_class, encoder_options
 from warmstart.encoders.renew import draw
@@ -54,6 +55,9 @@ def load_tokenizer(name: str) -> Any:
     with _in_our_words(name, "tokenizer.json", "tokenizer_config.json"):
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, **_flags(name))
         tokenizer(PROBE)
+    if not tokenizer.is_fast:
+        with suppress(ModelError):  # a folder may hold a tokenizer alone
+            give_segments(tokenizer, encoder_config(load_config(name)))
     if tokenizer.pad_token_id is None:
         # Decoder-type encoders often come without one; padding is masked, so any token will do.
         tokenizer.pad_token = tokenizer.eos_token
@@ -241,21 +245,29 @@ def _in_our_words(name: str, *files: str) -> Iterator[None]:
         yield
     except ModelError:
         raise
+    except ImportError as error:
+        if (missing := missing_extra(name, error)) is None:
+            raise _told(name, files, error) from None
+        raise missing from None
     except RecipeError as error:
         raise RecipeError(f"{name}: {error}") from None
     # A tokenizer that breaks inside raises PanicException, which is no Exception and has no name to import.
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
-        if files and all((Path(name) / file).is_file() for file in files):
-            raise ModelError(f"{name}: {' with '.join(files)} cannot be used: {reason}") from None
-        if Path(name).is_dir():
-            here = ", ".join(sorted(path.name for path in Path(name).iterdir())[:12]) or "nothing"
-            hint = f"the folder holds {here}; expected config.json, model.safetensors and a tokenizer"
-        else:
-            hint = "there is no such folder here; a name on the Hub needs a network, or an earlier download"
-        raise ModelError(f"{name}: cannot be opened as a model: {reason}\n{hint}") from None
+        raise _told(name, files, error) from None
+
+
+def _told(name: str, files: tuple[str, ...], error: BaseException) -> ModelError:
+    reason = " ".join(str(error).split())[:300] or type(error).__name__
+    if files and all((Path(name) / file).is_file() for file in files):
+        return ModelError(f"{name}: {' with '.join(files)} cannot be used: {reason}")
+    if Path(name).is_dir():
+        here = ", ".join(sorted(path.name for path in Path(name).iterdir())[:12]) or "nothing"
+        hint = f"the folder holds {here}; expected config.json, model.safetensors and a tokenizer"
+    else:
+        hint = "there is no such folder here; a name on the Hub needs a network, or an earlier download"
+    return ModelError(f"{name}: cannot be opened as a model: {reason}\n{hint}")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from warmstart.encoders.japanese import OPTIONS, check_japanese
 from warmstart.encoders.untrusted_config import check_keys, check_tokenizer_class
 from warmstart.errors import ModelError
 from warmstart.jsons import MEGABYTE, read_object
@@ -26,7 +27,8 @@ NOT_FOLLOWED = frozenset({"special_tokens_map_file"})
 def check_tokenizer_config(path: Path) -> None:
     """Refuse a tokenizer of a class that is not the library's own, or that names files."""
     values = read_object(path, ModelError, LARGEST_CONFIG)
-    check_keys(values, path)
+    check_keys({key: value for key, value in values.items() if key not in OPTIONS}, path)
+    check_japanese(values, path)
     check_tokenizer_class(values, path)
     for key, value in values.items():
         if key.endswith("_file") and value is not None and key not in NOT_FOLLOWED:
