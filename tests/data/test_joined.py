@@ -89,8 +89,8 @@ def test_rows_without_labels_are_all_relevant_only_when_that_is_said(tmp_path):
     pairs = tasks.schema_of("rank", {"rows": "pairs"})
     table = load(Source((str(path),)), pairs, tmp_path / "cache", Findings())
     assert list(table.column("label")) == [1]
-    memory = from_rows([{"query": "where", "document": "there"}], pairs, tmp_path / "memory")
-    assert list(memory.column("label")) == [1]
+    memory = from_rows([{"query": "where", "document": "there"}] * 2, pairs, tmp_path / "memory")
+    assert list(memory.column("label")) == [1, 1]
 
 
 def test_a_query_with_nothing_to_find_is_told(tmp_path):

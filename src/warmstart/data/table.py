@@ -192,10 +192,10 @@ def from_rows(rows: Iterable[Mapping[str, Any]], schema: Schema, folder: Path, n
     first = next(stream, None)
     if first is None:
         raise DataError(f"{name}: no rows. Expected at least one.", "no-rows")
-    columns += defaults
-    ordered = [*columns, "file", "line"]
+    names = [*columns, *defaults]
+    ordered = [*names, "file", "line"]
     path = folder / "rows.arrow"
-    data = write(batches(itertools.chain([first], stream), ordered, schema.texts), path, arrow_schema(schema, columns))
+    data = write(batches(itertools.chain([first], stream), ordered, schema.texts), path, arrow_schema(schema, names))
     return Table(data, (name,), describe(path)["sha256"], ("row ",))
 
 

@@ -5,10 +5,11 @@ from functools import cache
 from contracts.cases import Case
 
 WORDS = ["film", "book", "food", "paris", "london", "tokyo", "alice", "bob"]
-PAIRS = [{"query": f"where is {word}", "document": f"it is very {word}"} for word in WORDS]
+PAIRS = [{"query": f"the {word}", "document": f"{word} {word}"} for word in WORDS]
 LABELLED = [
-    {"query": f"where is {word}", "document": f"it is {other}", "label": int(word == other)}
-    for word, other in [(a, b) for n, a in enumerate(WORDS[:4]) for b in (WORDS[n], WORDS[(n + 1) % 4])]
+    {"query": f"where is {word}", "document": f"the {word} is {kind}", "label": int(kind == "good")}
+    for word in WORDS[:4]
+    for kind in ("good", "bad")
 ]
 ASKED = [("where is the film", "it is very film"), {"query": "who is alice", "document": "a book"}]
 LONG = ("where is the film " * 300, "it is the book " * 300)
@@ -38,6 +39,6 @@ def together(folder, given):
 
 
 CASES = {
-    "": Case(PAIRS, ASKED, vectors, LONG, REFUSED, {"task.rows": "pairs"}),
+    "": Case(PAIRS, ASKED, vectors, LONG, REFUSED, {"task.rows": "pairs", "learn.max_steps": 120}),
     "cross": Case(LABELLED, ASKED, together, LONG, REFUSED, {"task.kind": "cross"}),
 }
