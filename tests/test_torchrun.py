@@ -17,8 +17,10 @@ ORDERS = {
     "by-length": {"order": "by-length"},
     "tokens": {"order": "by-length", "batch_tokens": 400},
     "unfreezing": {"order": "by-length"},
+    "frozen": {"order": "by-length"},
 }
-ALIKE = ["random", "by-length", "unfreezing"]
+LAYERS = {"unfreezing": {"unfreeze": "gradual"}, "frozen": {"freeze": "encoder", "head": "bilstm"}}
+ALIKE = ["random", "by-length", *LAYERS]
 ON = ["random", "by-length", "tokens"]
 
 
@@ -40,7 +42,7 @@ def folder(tmp_path_factory, files, encoder):
 
     shared = []
     for order in ALIKE:
-        more = {"layers": {"unfreeze": "gradual"}} if order == "unfreezing" else {}
+        more = {"layers": LAYERS[order]} if order in LAYERS else {}
         torchrun_fit.fit(**of(f"one-{order}", 32, order, calm), **more)
         shared.append(of(f"two-{order}", 16, order, calm) | more)
     for order in ON:  # with dropout
