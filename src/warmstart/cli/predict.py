@@ -47,24 +47,29 @@ def command(
     reading = options.said(dict(locals()), options.READING)
     if (file is None) == (not texts):
         raise RecipeError("predict: give texts, or --file with a file of them" + ("; not both" if file else ""))
-    from warmstart.cli import screen
+    from warmstart.cli import answers_shown, screen
     from warmstart.deploy.predictor import Predictor
 
     predictor = Predictor.load(run, precision)
     if documents is not None:
         from warmstart.cli.documents import search
 
-        _show(search(run, predictor, documents, texts or [], file, top, reading), out, json, screen)
-        screen.cut(predictor.cut, predictor.window, json)
-        return
-    if file is not None:
+        answers_shown.documents(search(run, predictor, documents, texts or [], file, top, reading), out, json)
+    elif file is not None:
         from warmstart.cli.reading import source_of
 
         schema = predictor.task.schema(predictor.task.options).questions()
         _file(predictor, source_of(run, file, reading, schema), schema, out, screen)
-        screen.cut(predictor.cut, predictor.window, json)
-        return
-    given = [line.rstrip("\r\n") for line in sys.stdin] if texts == ["-"] else list(texts or [])
+    else:
+        _texts(predictor, list(texts or []), out, json)
+    screen.cut(predictor.cut, predictor.window, json)
+
+
+def _texts(predictor: Any, texts: list[str], out: str | None, json: bool) -> None:
+    """Answer texts of the command line, or lines of standard input."""
+    from warmstart.cli import answers_shown
+
+    given = [line.rstrip("\r\n") for line in sys.stdin] if texts == ["-"] else texts
     if not given:
         raise RecipeError("predict: standard input holds no line; expected one text a line")
     wanted = predictor.task.asked(given)
@@ -74,64 +79,8 @@ def command(
 
         rows = [predictor.task.row(text, number) for number, text in enumerate(wanted, 1)]
         write_answers([{**row, **answer} for row, answer in zip(rows, answers, strict=True)], Path(out))
-    elif json:
-        for answer in answers:
-            screen.print_json(answer)
     else:
-        _table(wanted, answers, screen)
-    screen.cut(predictor.cut, predictor.window, json)
-
-
-def _show(found: Any, out: str | None, json: bool, screen: Any) -> None:
-    """Found documents in a file, as lines of JSON, or as a table."""
-    if out is not None:
-        from warmstart.deploy.write import write_answers
-
-        count = write_answers(found, Path(out))
-        screen.errors.print(f"{count:,} documents in {out}", markup=False, highlight=False)
-    elif json:
-        for row in found:
-            screen.print_json(row)
-    else:
-        from rich.table import Table
-        from rich.text import Text
-
-        shown = Table("query", "rank", "document", "", "score")
-        for row in found:
-            cells = (row["query"], row["rank"], row["document_id"], row["document"], screen.number(row["score"]))
-            shown.add_row(*(Text(str(cell)) for cell in cells))
-        screen.console.print(shown)
-
-
-def _table(texts: list[Any], answers: list[dict[str, Any]], screen: Any) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    names = [name for name in answers[0] if name != "probabilities"]
-    shown = Table("text", *names)
-    for text, answer in zip(texts, answers, strict=True):
-        plain = text if isinstance(text, str) else " | ".join(_flat(text))
-        cells = [_cell(answer[name], screen) for name in names]
-        shown.add_row(Text(plain), *map(Text, cells))
-    screen.console.print(shown)
-
-
-def _flat(texts: Any) -> list[str]:
-    """Texts, and texts in lists among them, one after the other."""
-    return [texts] if isinstance(texts, str) else [one for text in texts for one in _flat(text)]
-
-
-def _cell(value: Any, screen: Any) -> str:
-    """One cell; of a list its items, of a mapping its values."""
-    if isinstance(value, list):
-        return (
-            "\n".join(_cell(item, screen) for item in value)
-            if value and isinstance(value[0], dict)
-            else ", ".join(value)
-        )
-    if isinstance(value, dict):
-        return " ".join(screen.number(one) for one in value.values())
-    return str(screen.number(value))
+        answers_shown.answers(wanted, answers, json)
 
 
 def _file(predictor: Any, source: Any, schema: Any, out: str | None, screen: Any) -> None:
