@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -11,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from warmstart import metrics, schemes
-from warmstart.alignment import Pieces, join_words, owners, pieces
+from warmstart.alignment import Pieces, join_words, pieces
 from warmstart.encoders.crf import CRF, load_crf
 from warmstart.errors import DataError, RecipeError
 from warmstart.options import Options
@@ -19,9 +18,10 @@ from warmstart.schema import Column, Schema
 from warmstart.tasks.base import Feature, Task
 from warmstart.tasks.common.entities import check_entities, labels_checked, row_f1, segments
 from warmstart.tasks.common.labels import LabelMap
+from warmstart.tasks.common.tagging import scored_pieces, target_tags, windowed, word_tags
 from warmstart.tasks.common.texts import no_panic, pad, pad_labels
-from warmstart.tasks.common.units import Place, best_views, characters_of, covering, joined, words_of
-from warmstart.windows import Frame, Window, slices
+from warmstart.tasks.common.units import Place, characters_of, joined, words_of
+from warmstart.windows import Frame, Window
 
 IGNORED = -100
 """The label of a token that is not scored."""
@@ -126,13 +126,18 @@ class Tag(Task[TagOptions]):
             frame = Frame.of(tokenizer, False)
             found = pieces(tokenizer, rows["text"], "character" if alone else "text")
         features: list[Feature] = []
-        more = {} if "entities" in rows else {"left": tokenizer.padding_side == "left"}
+        left = tokenizer.padding_side == "left"
         for number, (text, cut) in enumerate(zip(rows["text"], found, strict=True)):
             given = rows["words"][number] if "words" in rows else None
-            units, scored = self._units(text, cut, given)
-            entities = rows["entities"][number] if "entities" in rows else None
-            for feature in self._features(cut, units, scored, entities, frame, window):
-                features.append({**feature, "of": number, **more})
+            units, scored = scored_pieces(self._units(text, given, cut), cut, self.options.score_pieces)
+            views = windowed(cut, scored, frame, window)
+            if "entities" not in rows:
+                features += ({**one, "at": at, "units": units, "left": left, "of": number} for one, _, at in views)
+                continue
+            tags, lost = target_tags(units, rows["entities"][number], self.options.scheme)
+            for one, own, at in views:
+                first = not features or features[-1]["of"] != number
+                features.append({**self._learned(one, own, at, tags), "of": number, "lost": lost * first})
         return features
 
     def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
@@ -190,7 +195,7 @@ class Tag(Task[TagOptions]):
                 entities.append({**entity, "score": float(each[first:stop].double().mean())})
         if row.get("words") is None:
             return {"entities": entities}
-        return {"entities": entities, "tags": self._tags(row["words"], entities)}
+        return {"entities": entities, "tags": word_tags(row["words"], entities, self.options.scheme)}
 
     def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """By seqeval in its strict mode; each row is cut where any entity, true or given, begins or ends."""
@@ -207,71 +212,20 @@ class Tag(Task[TagOptions]):
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
         labels_checked(self.kinds, answers, where)
 
-    def _units(self, text: str, cut: Pieces, given: Sequence[Any] | None) -> tuple[list[Place], list[list[int]]]:
-        """The units of a text that have a piece, and of each the numbers of the pieces that count."""
+    def _units(self, text: str, given: Sequence[Any] | None, cut: Pieces) -> list[Place]:
+        """The units of a text, those without a piece included."""
         if given is not None and self.options.units == "word":
-            units = [(word["start"], word["end"]) for word in given]
-        else:
-            cut_up = characters_of if self.options.units == "character" else words_of
-            units = joined(cut_up(text), cut.places)
-        own: dict[int, list[int]] = {}
-        for number, owner in enumerate(owners(cut.places, units)):
-            if owner >= 0:
-                own.setdefault(owner, []).append(number)
-        take = {"first": slice(0, 1), "last": slice(-1, None), "all": slice(None)}[self.options.score_pieces]
-        return [units[unit] for unit in own], [numbers[take] for numbers in own.values()]
+            return [(word["start"], word["end"]) for word in given]
+        cut_up = characters_of if self.options.units == "character" else words_of
+        return joined(cut_up(text), cut.places)
 
-    def _features(
-        self,
-        cut: Pieces,
-        units: list[Place],
-        scored: list[list[int]],
-        entities: Sequence[Any] | None,
-        frame: Frame,
-        window: Window,
-    ) -> Iterable[Feature]:
-        """A feature for each window; every unit is scored in one of them, where it has most context."""
-        length = len(cut.ids)
-        views = slices(length, window.tokens - frame.size, window.overlap)
-        views_of = best_views(scored, views, length)
-        tags, lost = ([], 0) if entities is None else self._targets(units, entities)
-        for number, (start, stop) in enumerate(views):
-            own = range(bisect_left(views_of, number), bisect_left(views_of, number + 1))
-            shift = len(frame.before) - start
-            at = [[token + shift for token in scored[unit] if start <= token < stop] for unit in own]
-            feature: Feature = {**frame.put_around(cut.ids[start:stop]), "tokens": 0 if number else length, "cut": 0}
-            if entities is None:
-                yield {**feature, "at": at, "units": units}
-                continue
-            labels = [IGNORED] * len(feature["input_ids"])
-            for unit, tokens in zip(own, at, strict=True):
-                for token in tokens:
-                    labels[token] = tags[unit]
-            yield {**feature, "labels": labels, "lost": 0 if number else lost}
-
-    def _targets(self, units: Sequence[Place], entities: Sequence[Any]) -> tuple[list[int], int]:
-        """The tag of each unit, and how many entities begin or end inside one: these are learned as all they touch."""
-        spans: list[schemes.Span] = []
-        lost = taken = 0
-        for entity in entities:
-            touched = covering(units, entity["start"], entity["end"])
-            place = (units[touched[0]][0], units[touched[1] - 1][1]) if touched else None
-            lost += place != (entity["start"], entity["end"])
-            if touched and touched[0] >= taken:
-                spans.append((*touched, entity["label"]))
-                taken = touched[1]
-        named = schemes.tags(spans, len(units), self.options.scheme)
-        return [self.labels.ids[tag] for tag in named], lost
-
-    def _tags(self, words: Sequence[Any], entities: Sequence[Any]) -> list[str]:
-        """The entities as a tag for each given word."""
-        places = [(word["start"], word["end"]) for word in words]
-        spans = []
-        for entity in entities:
-            touched = covering(places, entity["start"], entity["end"])
-            if touched:
-                spans.append((*touched, entity["label"]))
-        return schemes.tags(spans, len(places), self.options.scheme)
+    def _learned(self, feature: Feature, own: range, at: Sequence[Sequence[int]], tags: Sequence[str]) -> Feature:
+        """A feature with the label of each token; those that say no unit's tag are not scored."""
+        labels = [IGNORED] * len(feature["input_ids"])
+        for unit, tokens in zip(own, at, strict=True):
+            for token in tokens:
+                labels[token] = self.labels.ids[tags[unit]]
+        return {**feature, "labels": labels}
 
     def _crf(self) -> CRF:
         """A CRF that knows which tags of the scheme may follow one another."""
