@@ -66,7 +66,7 @@ class Span(Task[SpanOptions]):
             Column("answers", "answers", "the answers, each with its text and start", answer=True),
             Column("id", "label", "what names the question", required=False),
         )
-        return Schema(columns, check_answers if options.misplaced == "refuse" else check_texts)
+        return Schema(columns, check_places if options.misplaced == "refuse" else check_texts)
 
     @classmethod
     def learn(cls, options: SpanOptions, answers: Iterable[Any], pair: bool, saved: Any = None) -> Self:
@@ -188,7 +188,7 @@ def check_texts(row: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def check_answers(row: Mapping[str, Any]) -> tuple[str, str] | None:
+def check_places(row: Mapping[str, Any]) -> tuple[str, str] | None:
     """What is wrong with a row's answers: each must stand in the context where it says."""
     if wrong := check_texts(row):
         return wrong
