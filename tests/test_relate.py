@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiny import ARCHITECTURES, tiny_tokenizer
+from tiny import ARCHITECTURES, tiny_byte_tokenizer, tiny_japanese, tiny_tokenizer, tiny_unigram_tokenizer
 from warmstart.data.faults import KINDS
 from warmstart.encoders.tokens import add_tokens
 from warmstart.errors import DataError, RecipeError
@@ -16,7 +16,7 @@ from warmstart.windows import Window
 MARKED = "The <e1>film</e1> was in <e2>very old paris</e2>."
 PLAIN = {
     "markers": "The [E1] film [/E1] was in [E2] very old paris [/E2].",
-    "signs": "The $ film $ was in # very old paris #.",
+    "signs": "The $ film $ was in # very old paris # .",
     "mask": "The [E1] was in [E2].",
 }
 
@@ -86,6 +86,27 @@ def test_what_is_shown_can_be_written_for_the_tokenizer_alone(name, show):
     plain = {"text": ["The film was in very old paris."], "first": [[{"start": 4, "end": 8}]]}
     places = {**plain, "second": [[{"start": 16, "end": 30}]]}
     assert task.encode(places, tokenizer, Window(64)) == [feature]
+
+
+@pytest.mark.parametrize("show", PLAIN)
+@pytest.mark.parametrize(
+    "make",
+    [tiny_byte_tokenizer, lambda _: tiny_byte_tokenizer(True), tiny_unigram_tokenizer, tiny_japanese],
+    ids=["bytes", "bytes after a space", "unigrams", "japanese"],
+)
+def test_so_it_is_with_pieces_of_other_kinds_and_without_spaces(make, show, tmp_path):
+    task = task_of(show=show)
+    tokenizer = make(tmp_path) if make not in {tiny_byte_tokenizer, tiny_unigram_tokenizer} else make()
+    add_tokens(tokenizer, task.new_tokens)
+    japanese = {
+        "markers": "[E1]東京[/E1]で[E2]映画[/E2]を見た",
+        "signs": "$ 東京 $ で # 映画 # を見た",
+        "mask": "[E1]で[E2]を見た",
+    }
+    texts = [MARKED, "<e1>東京</e1>で<e2>映画</e2>を見た"]
+    features = task.encode({"text": texts}, tokenizer, Window(128))
+    for feature, plain in zip(features, (PLAIN[show], japanese[show]), strict=True):
+        assert feature["input_ids"] == tokenizer(plain)["input_ids"]
 
 
 @pytest.mark.parametrize("show", PLAIN)

@@ -70,12 +70,12 @@ def relations(gold: Sequence[str], predicted: Sequence[str], other: str | None =
         # A class of its own on either side: scikit-learn knows no answer that is wrong though it is the right class.
         pairs += [pair] if truth == answer or pair[0] != pair[1] else [(pair[0], _NONE), (_NONE, pair[1])]
     wanted = sorted({relation_of(label) for label in gold if label != other})
-    found = {"accuracy": float(sk.accuracy_score(gold, predicted))}
+    found = {}
     for average in ("macro", "micro"):
         sides = [list(side) for side in zip(*pairs, strict=True)]
         score = sk.f1_score(*sides, labels=wanted, average=average, zero_division=0) if wanted else float("nan")
         found[f"{average}_f1"] = float(score)
-    return found
+    return {**found, "accuracy": float(sk.accuracy_score(gold, predicted))}
 
 
 def relation_of(label: str) -> str:

@@ -47,7 +47,7 @@ def _parts(one: Marked, show: str) -> Iterator[Part]:
     for number, (start, stop) in sorted(enumerate(one.entities, 1), key=lambda item: item[1]):
         before, name = one.text[end:start], one.text[start:stop]
         bare = before.rstrip()
-        yield Part(bare)
+        yield Part(_apart(bare, end, show))
         if show == "signs":
             sign = SIGNS[number - 1]
             yield Part(f" {sign}" if start else sign, "open", number)
@@ -59,4 +59,9 @@ def _parts(one: Marked, show: str) -> Iterator[Part]:
                 yield Part(before[len(bare) :] + name, "entity", number)
                 yield Part(f"[/E{number}]", "close", number)
         end = stop
-    yield Part(one.text[end:])
+    yield Part(_apart(one.text[end:], end, show))
+
+
+def _apart(text: str, end: int, show: str) -> str:
+    """A text as it follows an entity, if it does: a sign is a word of its own."""
+    return f" {text}" if show == "signs" and end and text and not text[0].isspace() else text
