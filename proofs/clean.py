@@ -35,7 +35,7 @@ FILES: dict[str, dict[str, Any]] = {
     "open/wnut17/wnut17train.conll": {"task": "tag"},
     "open/wnut17/emerging.dev.conll": {"task": "tag"},
     "open/wnut17/emerging.test.annotated": {"task": "tag", "data.format": "conll"},
-    "open/wikiann_en/[dt]e*": {"task": "tag", "data.format": "conll"},
+    "open/wikiann_en/[dt][er]*": {"task": "tag", "data.format": "conll"},
     "open/ner_wikipedia_ja/ner.json": {"task": "tag"},
     "measure-only/conll2003_en/eng.*": {"task": "tag", "data.format": "conll"},
     "measure-only/rt-polarity/*.tsv": {**_NUMBERED, "label": "1", "text": "2"},
