@@ -31,8 +31,8 @@ Encoded = tuple[Mapping[str, Any], list[dict[str, Any]]]
 """A row and its features."""
 BUFFER = 1024
 """Features read ahead, so that those of like length can share a batch."""
-CHUNK = 64
-"""Rows turned into features at a time: a long one has many."""
+CHUNK, CHARACTERS = 64, 1 << 18
+"""Rows, and characters of their texts, turned into features at a time: a long row has many."""
 
 
 class Predictor:
@@ -81,7 +81,7 @@ class Predictor:
         """One answer for each row, in order, reading ahead no more than a buffer of features."""
         pending = iter(rows)
         held: list[Encoded] = []
-        while chunk := list(itertools.islice(pending, CHUNK)):
+        while chunk := _chunk(pending):
             held += self._encode(chunk)
             if sum(len(features) for _, features in held) >= BUFFER:
                 yield from self._answer(held, batch)
@@ -132,6 +132,17 @@ class Predictor:
         with torch.autocast(self.device.type, dtype=kind, enabled=self.precision != "fp32"):
             found = self.model(**inputs)
         return {name: one.float().cpu() for name, one in found.items() if torch.is_tensor(one)}
+
+
+def _chunk(rows: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The next rows, as many as are turned into features at a time."""
+    found, size = [], 0
+    for row in itertools.islice(rows, CHUNK):
+        found.append(row)
+        size += sum(len(value) for value in row.values() if isinstance(value, str))
+        if size >= CHARACTERS:
+            break
+    return found
 
 
 def alike(features: Sequence[Mapping[str, Any]], most: int) -> Iterator[list[int]]:

@@ -20,8 +20,8 @@ from warmstart.schema import Schema
 from warmstart.tasks.base import Task
 from warmstart.windows import Cut, Window
 
-CHUNK = 1000
-"""Rows turned into tokens at a time."""
+CHUNK, LONG = 1000, 64
+"""Rows turned into tokens at a time; fewer where a row may be so long that it has many features."""
 
 Rows = Mapping[str, Iterable[Mapping[str, Any]]]
 """Rows handed over in Python instead of files, by part: train, dev, test."""
@@ -164,7 +164,7 @@ def encode(
 
     def batches() -> Iterator[dict[str, list[Any]]]:
         with progress.bar("reading tokens", len(rows)) as bar:
-            for chunk in rows.chunks(CHUNK):
+            for chunk in rows.chunks(LONG if task.own_windows else CHUNK):
                 features = task.encode(chunk, tokenizer, window)
                 start, count = cut.rows, len(next(iter(chunk.values())))
                 for number, feature in enumerate(features):
