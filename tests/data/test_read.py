@@ -144,7 +144,7 @@ FAULTS = [
     ("a.csv.gz", b"text,label\na,b\n", {}, "not a whole gzip"),
     ("a.csv", "", {}, "no rows"),
     ("a.csv", "text,label\n", {}, "no rows.*--no-header"),
-    ("a.xls", "text,label\na,b\n", {}, "--format conll, csv, json, jsonl, parquet, tsv"),
+    ("a.xls", "text,label\na,b\n", {}, "--format conll, csv, json, jsonl, parquet, qrels, tsv"),
     (
         "a.jsonl",
         '{"text": "a", "label": 1}\n{"text": "b", "text": "c", "label": 1}\n',

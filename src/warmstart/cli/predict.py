@@ -49,10 +49,7 @@ def command(
 
     predictor = Predictor.load(run, precision)
     if documents is not None:
-        from warmstart.cli.documents import search
-
-        _show(search(run, predictor, documents, texts or [], file, top, reading), out, json, screen)
-        screen.cut(predictor.cut, predictor.window, json)
+        _documents(run, predictor, documents, texts or [], file, top, reading, out, json)
         return
     if file is not None:
         from warmstart.cli.reading import source_of
@@ -61,14 +58,7 @@ def command(
         _file(predictor, source_of(run, file, reading, schema), schema, out, screen)
         screen.cut(predictor.cut, predictor.window, json)
         return
-    given = [line.rstrip("\r\n") for line in sys.stdin] if texts == ["-"] else list(texts or [])
-    if not given:
-        raise RecipeError("predict: standard input holds no line; expected one text a line")
-    wanted: list[Any] = list(given)
-    if predictor.task.pair:
-        if len(given) % 2:
-            raise RecipeError(f"predict: found {len(given)} texts; this model reads pairs, so give them two by two")
-        wanted = list(zip(given[::2], given[1::2], strict=True))
+    wanted = _given(texts or [], predictor.task.pair)
     answers = predictor.predict(wanted)
     if out is not None:
         from warmstart.deploy.write import write_answers
@@ -83,8 +73,34 @@ def command(
     screen.cut(predictor.cut, predictor.window, json)
 
 
-def _show(found: Any, out: str | None, json: bool, screen: Any) -> None:
-    """Found documents in a file, as lines of JSON, or as a table."""
+def _given(texts: list[str], pair: bool) -> list[Any]:
+    """The texts of the command line or of standard input, two by two for a model that reads pairs."""
+    given = [line.rstrip("\r\n") for line in sys.stdin] if texts == ["-"] else texts
+    if not given:
+        raise RecipeError("predict: standard input holds no line; expected one text a line")
+    if not pair:
+        return list(given)
+    if len(given) % 2:
+        raise RecipeError(f"predict: found {len(given)} texts; this model reads pairs, so give them two by two")
+    return list(zip(given[::2], given[1::2], strict=True))
+
+
+def _documents(
+    run: str,
+    predictor: Any,
+    documents: str,
+    queries: list[str],
+    file: str | None,
+    top: int,
+    reading: dict[str, Any],
+    out: str | None,
+    json: bool,
+) -> None:
+    """The documents found for each query: in a file, as lines of JSON, or as a table."""
+    from warmstart.cli import screen
+    from warmstart.cli.documents import search
+
+    found = search(run, predictor, documents, queries, file, top, reading)
     if out is not None:
         from warmstart.deploy.write import write_answers
 
@@ -102,6 +118,7 @@ def _show(found: Any, out: str | None, json: bool, screen: Any) -> None:
             cells = (row["query"], row["rank"], row["document_id"], row["document"], screen.number(row["score"]))
             shown.add_row(*(Text(str(cell)) for cell in cells))
         screen.console.print(shown)
+    screen.cut(predictor.cut, predictor.window, json)
 
 
 def _table(texts: list[Any], answers: list[dict[str, Any]], screen: Any) -> None:
