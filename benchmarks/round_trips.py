@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -32,18 +33,18 @@ Way = Literal["text", "character"]
 ABOUT = """
 Every span of characters in two Japanese data sets is turned into pieces, the first to the last that touches it, and the
 pieces into characters again, by `warmstart.alignment`. A tag, an answer or an entity can be learned and told exactly
-only where that gives the same span. The data: {data}. An answer of JSQuAD that does not stand where its file says would
-be left out; there are none.
+only where that gives the same span. The data: {data}.
 
 The tokenizers are `BertJapaneseTokenizer` with MeCab (unidic-lite) and Sudachi (core, mode A). Their vocabularies are
 made from the same texts: the characters that make up {known} of them, the rest being unknown; or up to {wordpieces}
-word pieces, trained by the `tokenizers` library on the words that the engine finds. With another vocabulary the shares
-of word pieces differ.
+word pieces, trained by the `tokenizers` library on the words that the engine finds. They know their
+texts better than a published vocabulary would, which has longer pieces and unknown ones: the shares of word pieces are
+for these vocabularies only.
 """
 NOTES = """
 *Read by character* has the tokenizer read every character alone (`pieces(…, by="character")`): more pieces, and every
 boundary can be told, with a vocabulary of word pieces too. A *boundary inside a piece* is a span that begins or ends
-within a piece, since the engine takes as one word, or the vocabulary as one piece, what the data set parts; what comes
+within a piece, since the engine takes as one word, and the vocabulary as one piece, what the data set parts; what comes
 back is the span and a bit more.
 """
 
@@ -69,8 +70,11 @@ def _squad(folder: Path):
             for paragraph in article["paragraphs"]:
                 text = paragraph["context"]
                 answers = [one for question in paragraph["qas"] for one in question["answers"]]
-                starts = [(one["answer_start"], one["text"]) for one in answers]
-                yield text, [(at, at + len(said)) for at, said in starts if text[at : at + len(said)] == said]
+                spans = [(one["answer_start"], one["answer_start"] + len(one["text"])) for one in answers]
+                for (start, end), one in zip(spans, answers, strict=True):
+                    if text[start:end] != one["text"]:
+                        sys.exit(f"{path}: an answer is not where it is said to be: {one}")
+                yield text, spans
 
 
 def build(engine: str, subwords: str, texts: list[str], folder: Path) -> Any:
@@ -78,7 +82,8 @@ def build(engine: str, subwords: str, texts: list[str], folder: Path) -> Any:
     path = folder / f"{engine}-{subwords}.txt"
     path.write_text("\n".join(SPECIAL) + "\n", encoding="utf-8")
     options = {"word_tokenizer_type": engine, "subword_tokenizer_type": subwords}
-    words = [BertJapaneseTokenizer(str(path), **options).word_tokenizer.tokenize(text) for text in texts]
+    finder = BertJapaneseTokenizer(str(path), **options).word_tokenizer
+    words = [finder.tokenize(text) for text in texts]
     if subwords == "character":
         counts = Counter(itertools.chain.from_iterable(itertools.chain.from_iterable(words)))
         vocabulary = [*SPECIAL, *_most(counts)]
