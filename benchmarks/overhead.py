@@ -31,10 +31,10 @@ BATCH = 32
 class Padder:
     """The one thing of a tokenizer that collating needs."""
 
-    def pad(self, plain: dict[str, list[list[int]]], return_tensors: str) -> dict[str, torch.Tensor]:
+    def pad(self, plain: dict[str, list[list[int]]]) -> dict[str, list[list[int]]]:
         longest = max(map(len, plain["input_ids"]))
-        ids = torch.tensor([row + [0] * (longest - len(row)) for row in plain["input_ids"]])
-        return {"input_ids": ids, "attention_mask": (ids != 0).long()}
+        ids = [row + [0] * (longest - len(row)) for row in plain["input_ids"]]
+        return {"input_ids": ids, "attention_mask": [[int(one != 0) for one in row] for row in ids]}
 
 
 class Recorder:
