@@ -33,7 +33,8 @@ def test_nearly_every_kind_is_planted():
         *("column-unknown", "part-empty", "cache", "held-out", "window-cut", "entity-inside"),
         # Of the tasks whose files are not planted yet.
         *("relevance", "qrels-parts", "id-unknown", "id-twice", "query-alone", "negatives"),
-        *("choice", "texts-type"),
+        *("choice", "choice-few", "choice-past", "texts-type"),
+        *("mark-empty", "mark-missing", "mark-order", "mark-outside", "mark-overlap", "mark-repeated", "mark-reserved"),
     }
 
 
