@@ -58,17 +58,18 @@ def quac(size: str) -> dict[str, Any]:
 
     All from the training file: the answers of the validation file stand in one line with nothing between them.
     """
-    count = {"part": 600, "full": 4000}[size]
+    count = {"part": 300, "full": 4000}[size]
     train = _jsonl(f"quac-{size}", lambda: _draw(_first_questions(), 4300)[300 : 300 + count])
     test = _jsonl("quac-test", lambda: _draw(_first_questions(), 4300)[:300])
     return {"data.train": train, "data.test": test}
 
 
 def xquad(size: str) -> dict[str, Any]:
-    """Two thirds of the articles of XQuAD in English beside questions of QuAC to learn from, one third to test on."""
+    """Two thirds of the articles of XQuAD in English to learn from, at full size with QuAC's; one third to test on."""
     test = _jsonl("xquad-test", lambda: _squad(OPEN / "xquad" / "xquad.en.json", slice(32, None)))
-    train = _jsonl("xquad-train", lambda: _squad(OPEN / "xquad" / "xquad.en.json", slice(0, 32)))
-    return {**quac(size), "data.train": [train, quac(size)["data.train"]], "data.test": test}
+    train = [_jsonl("xquad-train", lambda: _squad(OPEN / "xquad" / "xquad.en.json", slice(0, 32)))]
+    more = [quac(size)["data.train"]] if size == "full" else []
+    return {"data.train": train + more, "data.test": test}
 
 
 def stsb(size: str) -> dict[str, Any]:
