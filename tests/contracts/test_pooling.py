@@ -6,7 +6,7 @@ import torch
 import transformers
 
 from tiny import ARCHITECTURES, NoStockHead, tiny_config, tiny_model, tiny_tokenizer
-from warmstart.encoders import pooled
+from warmstart.encoders import states
 from warmstart.encoders.architectures import row_of
 from warmstart.encoders.heads import PoolingChoice, head_config, is_pooled
 from warmstart.encoders.layers import LayerMap
@@ -264,7 +264,7 @@ def test_a_chunk_run_again_drops_the_same_numbers(monkeypatch):
     model.config.slices_at_once = 2
     torch.manual_seed(1)
     loss, found = gradients(model)
-    monkeypatch.setattr(pooled, "checkpoint", lambda run, *inputs, **_: run(*inputs))
+    monkeypatch.setattr(states, "checkpoint", lambda run, *inputs, **_: run(*inputs))
     torch.manual_seed(1)
     once, expected = gradients(model)
     assert torch.equal(loss, once)

@@ -24,9 +24,7 @@ def command(
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
     drop: Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled")] = None,
-    precision: Annotated[
-        str, typer.Option("--precision", help="fp32 as plain transformers computes, bf16, fp16, or auto.")
-    ] = "fp32",
+    precision: options.Precision = "fp32",
     json: options.Json = False,
 ) -> None:
     """Measure a run on a labelled file."""

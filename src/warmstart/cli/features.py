@@ -60,9 +60,7 @@ def command(
     quotes: options.Quotes = None,
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
-    precision: Annotated[
-        str, typer.Option("--precision", help="fp32 as plain transformers computes, bf16, fp16, or auto.")
-    ] = "fp32",
+    precision: options.Precision = "fp32",
     store: Annotated[str, typer.Option("--store", help="How numbers are stored: fp32, or fp16 for half the size.")] = (
         "fp32"
     ),

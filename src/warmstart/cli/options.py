@@ -33,6 +33,9 @@ Header = Annotated[bool | None, field("data.header", "--header/--no-header")]
 Quotes = Annotated[str | None, field("data.quotes", "--quotes", metavar="double|none")]
 Encoding = Annotated[str | None, field("data.encoding", "--encoding", metavar="NAME")]
 ExtraColumns = Annotated[str | None, field("data.extra_columns", "--extra-columns", metavar="refuse|ignore")]
+Precision = Annotated[
+    str, typer.Option("--precision", help="fp32 as plain transformers computes, bf16, fp16, or auto.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines on standard output.")]
 
 READING = {

@@ -38,9 +38,7 @@ def command(
     quotes: options.Quotes = None,
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
-    precision: Annotated[
-        str, typer.Option("--precision", help="fp32 as plain transformers computes, bf16, fp16, or auto.")
-    ] = "fp32",
+    precision: options.Precision = "fp32",
     json: options.Json = False,
 ) -> None:
     """Answer texts given here, or a file of them."""

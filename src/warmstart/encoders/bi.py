@@ -7,17 +7,15 @@ documents can be kept, and a query is compared with all of them by one product.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 from transformers.utils import ModelOutput
 
-from warmstart.encoders.architectures import row_of
 from warmstart.encoders.pooled import open_encoder
-from warmstart.encoders.pooling import Pooling
+from warmstart.encoders.states import in_chunks, pooling_of
 
 
 @dataclass
@@ -44,10 +42,7 @@ class BiEncoder(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.config = encoder.config
-        row = row_of(self.config)
-        last = getattr(self.config, row.last_width) if row.last_width else None
-        width, depth = self.config.hidden_size, self.config.num_hidden_layers
-        self.pooling = Pooling("last", tokens, width, depth, last)
+        self.pooling = pooling_of(self.config, "last", tokens)
         self.at_once = at_once
 
     @classmethod
@@ -87,17 +82,7 @@ class BiEncoder(nn.Module):
 
     def vectors(self, *inputs: torch.Tensor) -> torch.Tensor:
         """One vector a row of token ids, attention mask and, where the encoder has any, segments."""
-        size = self.at_once
-        if size is None or len(inputs[0]) <= size:
-            return self._vectors(*inputs)
-        found = []
-        for start in range(0, len(inputs[0]), size):
-            chunk = [one[start : start + size] for one in inputs]
-            if torch.is_grad_enabled():
-                found.append(checkpoint(self._vectors, *chunk, use_reentrant=False, preserve_rng_state=True))
-            else:
-                found.append(self._vectors(*chunk))
-        return torch.cat(cast("list[torch.Tensor]", found))
+        return in_chunks(self._vectors, inputs, self.at_once)
 
     def _vectors(self, *inputs: torch.Tensor) -> torch.Tensor:
         used = inputs[1].any(dim=0)  # on whichever side the padding is

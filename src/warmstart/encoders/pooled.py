@@ -15,14 +15,13 @@ from typing import Any, cast
 import torch
 import transformers
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 from transformers import initialization
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from warmstart.encoders.architectures import POOLED, row_of
 from warmstart.encoders.bilstm import BiLSTM
 from warmstart.encoders.pooling import Attention, ScalarMix, SlicePooling
-from warmstart.encoders.states import hidden_states, pooling_of
+from warmstart.encoders.states import hidden_states, in_chunks, pooling_of
 
 
 class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
@@ -160,25 +159,7 @@ class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ig
         mask = torch.ones_like(ids) if mask is None else mask
         if slices is None:
             return self._vectors(ids, mask, types, marks)
-        return self.slice_pooling(self._in_chunks(ids, mask, types), slices)  # type: ignore[no-any-return]
-
-    def _in_chunks(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None) -> torch.Tensor:
-        """Vectors of all slices, holding the activations of one chunk at a time.
-
-        In training a chunk is run once more when its gradients are wanted, with the same dropout: all that is kept of
-        it is its vectors.
-        """
-        size = self.config.slices_at_once
-        if len(ids) <= size:
-            return self._vectors(ids, mask, types)
-        found = []
-        for start in range(0, len(ids), size):
-            chunk = [part if part is None else part[start : start + size] for part in (ids, mask, types)]
-            if torch.is_grad_enabled():
-                found.append(checkpoint(self._vectors, *chunk, use_reentrant=False, preserve_rng_state=True))
-            else:
-                found.append(self._vectors(*cast(Any, chunk)))
-        return torch.cat(cast("list[torch.Tensor]", found))
+        return self.slice_pooling(in_chunks(self._vectors, (ids, mask, types), self.config.slices_at_once), slices)  # type: ignore[no-any-return]
 
     def _vectors(
         self,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from warmstart.encoders.architectures import row_of
 from warmstart.encoders.pooling import Pooling
@@ -26,6 +27,30 @@ def hidden_states(encoder: Any, inputs: Mapping[str, torch.Tensor], every: bool)
     outputs = encoder(**given, output_hidden_states=every, return_dict=True)
     found: Sequence[torch.Tensor] = outputs.hidden_states if every else (outputs.last_hidden_state,)
     return found
+
+
+def in_chunks(
+    vectors: Callable[..., torch.Tensor], inputs: Sequence[torch.Tensor | None], size: int | None
+) -> torch.Tensor:
+    """What `vectors` gives for all rows of the inputs, holding the activations of one chunk of them at a time.
+
+    In training a chunk is run once more when its gradients are wanted, with the same dropout: all that is kept of it is
+    its vectors.
+
+    Args:
+        size: Rows of a chunk; None for all at once.
+    """
+    rows = len(inputs[0])  # type: ignore[arg-type]
+    if size is None or rows <= size:
+        return vectors(*inputs)
+    found: list[Any] = []
+    for start in range(0, rows, size):
+        chunk = [one if one is None else one[start : start + size] for one in inputs]
+        if torch.is_grad_enabled():
+            found.append(checkpoint(vectors, *chunk, use_reentrant=False, preserve_rng_state=True))
+        else:
+            found.append(vectors(*chunk))
+    return torch.cat(found)
 
 
 def pooling_of(config: Any, layers: str | int, tokens: str) -> Pooling:

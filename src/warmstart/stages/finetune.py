@@ -79,7 +79,7 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head, pooling)
     if task.new_tokens:
         widen(loaded.model, tokenizer)
-    loaded = _start(replace(loaded, model=task.ready(loaded.model, _kept(recipe, config, task))), recipe.layers)
+    loaded = _start(replace(loaded, model=task.ready(loaded.model, _kept(recipe, config))), recipe.layers)
     if frozen:
         check_slices(loaded.model, window)
     train_rows, path = parts.tables["train"], work / "train.arrow"
@@ -236,7 +236,7 @@ def save(model: Any, tokenizer: Any, task: Task[Any], window: Window, folder: Pa
         save_task(task, window, staging)
 
 
-def _kept(recipe: Recipe, config: Any, task: Task[Any]) -> Path | None:
+def _kept(recipe: Recipe, config: Any) -> Path | None:
     """The folder whose head is kept, where what the task added to it lies too."""
     return Path(recipe.model) if _saved(recipe, config) is not None and Path(recipe.model).is_dir() else None
 

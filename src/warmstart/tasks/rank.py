@@ -163,7 +163,6 @@ class Rank(Task[RankOptions]):
             flat = self._tokens(tokenizer, window, firsts, [text for row in documents for text in row])
             sizes = [len(row) for row in documents]
         else:
-            flat = []
             texts = zip(rows["query"], documents, strict=True)
             mixed = [(text, side) for query, row in texts for text, side in [(query, 0), *((one, 1) for one in row)]]
             prompts = (self.options.query_prompt, self.options.document_prompt)

@@ -15,7 +15,7 @@ from warmstart.tasks.base import Feature, Task
 from warmstart.tasks.common.labels import LabelMap
 from warmstart.tasks.common.marks import marked
 from warmstart.tasks.common.shown import TOKENS, Part, tokenised
-from warmstart.tasks.common.texts import pad
+from warmstart.tasks.common.texts import pad, pad_labels
 from warmstart.windows import Frame, Range, Window, around, take
 
 LEAST = 8
@@ -111,12 +111,7 @@ class Relate(Task[RelateOptions]):
         if "labels" in features[0]:
             batch["labels"] = torch.tensor([feature["labels"] for feature in features])
         if "marks" in features[0]:
-            marks = torch.zeros_like(batch["input_ids"])
-            for row, feature in zip(marks, features, strict=True):
-                size = len(feature["marks"])
-                part = row[-size:] if tokenizer.padding_side == "left" else row[:size]
-                part.copy_(torch.tensor(feature["marks"]))
-            batch["marks"] = marks
+            batch["marks"] = pad_labels([feature["marks"] for feature in features], tokenizer, 0)
         return batch
 
     def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
