@@ -67,6 +67,8 @@ def _sentence(options: type[Options], problem: Any, where: str, lines: Mapping[s
     if problem["type"] == "missing":
         return f"{at}: {key} is missing; it says: {meaning(options, keys[-1])}"
     said = problem["msg"].removeprefix("Value error, ")
+    if not keys:  # several options do not go together
+        return f"{at}: {said}"
     return f"{at}: {key}: found {problem['input']!r}; {said[:1].lower()}{said[1:]}"
 
 

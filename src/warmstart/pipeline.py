@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from warmstart import processes, tasks
-from warmstart.artifacts import disk_errors, sweep, write_json, write_text
+from warmstart.artifacts import disk_errors, publish, sweep, write_json, write_text
 from warmstart.deploy.predictor import Predictor
 from warmstart.environment import environment
 from warmstart.errors import RunError
@@ -18,6 +18,8 @@ from warmstart.progress import Progress, silent
 from warmstart.recipe import Recipe, absolute
 from warmstart.run import Run
 from warmstart.settings import check_trainer_options
+from warmstart.stages import reuse, store
+from warmstart.stages.before import Stage, stages_before
 from warmstart.stages.evaluate import evaluate
 from warmstart.stages.finetune import finetune, make_ready, saving_of
 from warmstart.stages.prepare import Parts, Rows, read_parts
@@ -46,18 +48,66 @@ def carry_out(
     main = processes.is_main()
     progress = progress if main else silent
     with disk_errors(folder), _work_folder(folder) as work:
-        store = cache_folder() if rows is None else work / f"rows-{processes.index()}"
+        place = cache_folder() if rows is None else work / f"rows-{processes.index()}"
         with processes.main_first():
-            parts = read_parts(recipe, schema, store, progress, rows)
-            ready = make_ready(recipe, parts, work, progress)
+            parts = read_parts(recipe, schema, place, progress, rows)
+            stages = stages_before(recipe, parts, schema, cache_folder(), progress)
+        start = _go_before(recipe, stages, progress, resume_anyway)
+        with processes.main_first():
+            done = reuse.find(start, parts, stages[-1], cache_folder()) if stages and recipe.reuse else None
+            if done is not None:
+                if main:
+                    _begin(folder, recipe, parts, stages)
+                    reuse.take(done, folder, progress)
+                return Run(folder)
+            ready = make_ready(start, parts, work, progress, len(stages) + 1)
             saving = saving_of(recipe, ready, folder, resume_anyway)
             if main:
-                _begin(folder, recipe, parts)
+                _begin(folder, recipe, parts, stages)
         finetune(ready, saving, folder, progress)
         with processes.main_first():
             if main:
                 write_json(folder / "metrics.json", _measure(folder, parts, progress))
+                if stages:
+                    reuse.offer(start, parts, stages[-1], folder, cache_folder())
     return Run(folder)
+
+
+def plan_stages(recipe: Recipe, progress: Progress = silent) -> list[Stage]:
+    """The stages of a recipe before its fine-tuning; reads its data and trains nothing."""
+    schema = tasks.schema_of(recipe.task.name, recipe.task.options)
+    parts = read_parts(recipe, schema, cache_folder(), progress)
+    return stages_before(recipe, parts, schema, cache_folder(), progress)
+
+
+def _go_before(recipe: Recipe, stages: list[Stage], progress: Progress, anyway: Iterable[str]) -> Recipe:
+    """Carry out the stages that are not in the store yet; the recipe of the fine-tuning that starts where they end."""
+    for number, stage in enumerate(stages, 1):
+        if stage.finished and recipe.reuse:
+            progress.say(f"{number:02d}-{stage.name} is finished ({stage.folder.name}); used as it stands")
+            continue
+        progress.say(f"{number:02d}-{stage.name} begins, or goes on ({stage.folder.name})")
+        with store.held(stage.folder, stage.identity):
+            if stage.finished and processes.is_main():  # and not to be used again
+                shutil.rmtree(stage.folder)
+            _carry_out_stage(recipe, stage, progress, anyway)
+    model = str(stages[-1].model) if stages else recipe.model
+    return recipe.model_copy(update={"model": model, "before": [], "scratch": None})
+
+
+def _carry_out_stage(recipe: Recipe, stage: Stage, progress: Progress, anyway: Iterable[str]) -> None:
+    assert stage.texts is not None
+    if stage.recipe is None:
+        from warmstart.encoders.scratch import make_encoder
+
+        assert recipe.scratch is not None
+        with processes.main_first():
+            if processes.is_main():
+                with publish(stage.folder) as staging:
+                    make_encoder(stage.texts(), staging / "model", seed=recipe.seed, **recipe.scratch.model_dump())
+        return
+    rows = {"train": ({"text": text} for text in stage.texts())}
+    carry_out(stage.recipe, stage.folder, progress, rows, anyway)
 
 
 def claim(folder: Path) -> None:
@@ -96,13 +146,18 @@ def _work_folder(folder: Path) -> Iterator[Path]:
             folder.rmdir()
 
 
-def _begin(folder: Path, recipe: Recipe, parts: Parts) -> None:
+def _begin(folder: Path, recipe: Recipe, parts: Parts, stages: Sequence[Stage]) -> None:
     """Write down what is asked, on what, with what; what a kill left half written goes."""
     for place in (folder, folder / "stages", folder / "checkpoints"):
         sweep(place)
     write_text(folder / "recipe.yaml", absolute(recipe).yaml())
     write_json(folder / "environment.json", environment())
     write_json(folder / "data.json", parts.about())
+    for number, stage in enumerate(stages, 1):
+        record = folder / "stages" / f"{number:02d}-{stage.name}"
+        if not record.exists():
+            with publish(record, {"identity": dict(stage.identity)}) as staging:
+                write_json(staging / "stage.json", stage.told())
 
 
 def _measure(folder: Path, parts: Parts, progress: Progress) -> dict[str, Any]:

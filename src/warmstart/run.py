@@ -54,10 +54,16 @@ class Run:
         found: dict[str, Any] = self._json("environment.json")
         return found
 
+    @property
+    def stage(self) -> str:
+        """The folder of the training itself; stages before it have lower numbers."""
+        found = sorted(path.name for path in (self.folder / "stages").glob("*-finetune"))
+        return f"stages/{found[-1] if found else '01-finetune'}"
+
     @cached_property
     def training(self) -> dict[str, Any]:
         """Steps, seconds, losses and what the window cut."""
-        found: dict[str, Any] = self._json("stages/01-finetune/history.json")
+        found: dict[str, Any] = self._json(f"{self.stage}/history.json")
         return found
 
     @property

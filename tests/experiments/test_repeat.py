@@ -14,9 +14,9 @@ import pytest
 
 from small import FAST
 from test_resume import Crash, Trouble, crash
+from warmstart.claims import claimed, holder
 from warmstart.errors import RecipeError, RunError
 from warmstart.experiments import repeat as module
-from warmstart.experiments.claims import claimed, holder
 from warmstart.experiments.repeat import read_rows, repeat
 from warmstart.experiments.rows import why_failed
 from warmstart.run import Run
@@ -118,7 +118,7 @@ def test_all_variants_are_checked_before_any_is_trained(recipe, tmp_path):
 HOLD = """
 import sys, time
 from pathlib import Path
-from warmstart.experiments.claims import claimed
+from warmstart.claims import claimed
 with claimed(Path(sys.argv[1])) as mine:
     print(mine, flush=True)
     time.sleep(60)

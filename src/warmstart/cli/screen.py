@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -64,6 +64,14 @@ def table(title: str, rows: Mapping[str, Any]) -> None:
     shown.add_column(overflow="fold")
     for name, value in rows.items():
         shown.add_row(name, number(value))
+    console.print(shown)
+
+
+def rows(found: Sequence[Mapping[str, Any]]) -> None:
+    """A table with a line for each mapping, its keys above."""
+    shown = Table(*found[0])
+    for one in found:
+        shown.add_row(*(number(value) for value in one.values()))
     console.print(shown)
 
 

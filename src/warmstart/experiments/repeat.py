@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from warmstart.artifacts import describe, write_json, write_text
+from warmstart.claims import claimed, holder
 from warmstart.errors import RecipeError, RunError, TrainingError
-from warmstart.experiments.claims import claimed, holder
 from warmstart.experiments.rows import FAILURE, Row, read_row
 from warmstart.jsons import read_object
 from warmstart.pipeline import carry_out

@@ -36,8 +36,6 @@ from warmstart.tasks.common.saved import save_task
 from warmstart.training import Saving, check, train
 from warmstart.windows import DEFAULT_TOKENS, Frame, Window
 
-STAGE = "stages/01-finetune"
-
 
 @dataclass(frozen=True)
 class Ready:
@@ -59,13 +57,16 @@ class Ready:
     lora: bool
     kept: Path | None
     """Where the features of an encoder that is held still are kept; None where it learns."""
+    stage: str
+    """The stage's folder in the run."""
 
 
-def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> Ready:
+def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress, number: int = 1) -> Ready:
     """Open the encoder and fit the task to the rows, so that what is wrong is said before the run's folder is laid out.
 
     Args:
         work: A folder for files that are not needed afterwards.
+        number: Which of the run's stages this is.
     """
     config = load_config(recipe.model)
     tokenizer = load_tokenizer(recipe.model)
@@ -92,7 +93,8 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     same = identity(recipe, parts, describe(path)["sha256"])
     dev, lora = parts.tables.get("dev"), recipe.layers.lora is not None
     kept = work / "features.arrow" if frozen else None
-    return Ready(settings, task, tokenizer, window, loaded, rows, cut, same, train_rows.where, dev, lora, kept)
+    stage = f"stages/{number:02d}-finetune"
+    return Ready(settings, task, tokenizer, window, loaded, rows, cut, same, train_rows.where, dev, lora, kept, stage)
 
 
 def _pooling(recipe: Recipe, config: Any, window: Window, task: Task[Any]) -> PoolingChoice:
@@ -135,7 +137,7 @@ def _measure(ready: Ready, dev: Table) -> Callable[[], float]:
 def saving_of(recipe: Recipe, ready: Ready, folder: Path, anyway: Iterable[str] = ()) -> Saving:
     """Where and when the run saves itself, after what is there already was found to be of the same training."""
     checkpoints = Checkpoints(folder / "checkpoints", ready.identity, recipe.checkpoints.keep, frozenset(anyway))
-    stage = folder / STAGE
+    stage = folder / ready.stage
     if stage.exists():
         check_identity(stage, verify(stage).get("identity"), ready.identity, anyway)
     else:
@@ -149,8 +151,8 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
 
     A stage that is finished is used as it stands; one that was stopped goes on from its newest checkpoint.
     """
-    if (folder / STAGE).exists():
-        progress.say(f"{STAGE} is finished; used as it stands")
+    if (folder / ready.stage).exists():
+        progress.say(f"{ready.stage} is finished; used as it stands")
         return
     task, tokenizer, window, loaded = ready.task, ready.tokenizer, ready.window, ready.loaded
     if processes.is_main():
@@ -193,7 +195,7 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
         "history": trained.history,
         "measured": trained.measured,
     }
-    with publish(folder / STAGE, {"identity": ready.identity}) as staging:
+    with publish(folder / ready.stage, {"identity": ready.identity}) as staging:
         write_json(staging / "history.json", about)
     if not saving.last:
         shutil.rmtree(saving.checkpoints.folder, ignore_errors=True)

@@ -21,9 +21,9 @@ def identity(recipe: Recipe, parts: Parts, tokens: str) -> dict[str, Any]:
         tokens: Checksum of the encoded training rows, which stands for tokenizer, window and labels.
     """
     found = environment()
-    settings = dict(_flat(recipe.model_dump(mode="json"), ""))
+    settings = dict(flat(recipe.model_dump(mode="json", exclude={"checkpoints", "before", "scratch", "reuse"}), ""))
     return {
-        **{f"recipe.{name}": value for name, value in sorted(settings.items()) if not name.startswith("checkpoints.")},
+        **{f"recipe.{name}": value for name, value in sorted(settings.items())},
         **{f"data.{name}": part.fingerprint for name, part in parts.tables.items()},
         "data.tokens": tokens,
         "threads": found["threads"],
@@ -35,12 +35,13 @@ def identity(recipe: Recipe, parts: Parts, tokens: str) -> dict[str, Any]:
     }
 
 
-def _flat(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+def flat(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    """Nested settings by dotted name, but for those that name files."""
     for name, inner in value.items():
         key = f"{prefix}{name}"
         if key in _CONTENT_COUNTS:
             continue
         if isinstance(inner, dict):
-            yield from _flat(inner, f"{key}.")
+            yield from flat(inner, f"{key}.")
         else:
             yield key, inner

@@ -1,29 +1,15 @@
-"""The recipe: which model, on what data, trained how. A typed file, read from YAML; never imports torch.
-
-Each field's meaning is the text under it, and nowhere else: `--help`, the JSON Schema and the reference page
-are made from it.
-"""
+"""The parts of a recipe: data, window, layers, learning, saving. Each field's meaning is the text under it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import Field, field_validator, model_validator
 
 from warmstart import windows
-from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options
-from warmstart.yamls import read_yaml
 
-SHIPPED = "recipes:"
-"""Stands before the name of a recipe that comes with warmstart, which says all but the model and the data."""
-MEMORY = "(rows in memory)"
-"""Stands for a file in the recipe of a run whose rows were handed over in Python."""
-FILES = ("train", "dev", "test", "queries", "documents")
-"""Fields of the data that name files."""
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Format = Literal["csv", "tsv", "jsonl", "json", "conll", "qrels", "parquet"]
 
@@ -298,122 +284,6 @@ class TaskChoice(Options, extra="allow"):
     @property
     def options(self) -> dict[str, Any]:
         return dict(self.model_extra or {})
-
-
-class Recipe(Options):
-    """Which model, on what data, trained how; only what differs from the defaults need be said."""
-
-    model: str
-    """The pretrained encoder: a folder, or a name on the Hugging Face Hub."""
-    task: TaskChoice = TaskChoice()
-    """What is learned: a name, or a mapping with `name` and the task's own options."""
-    data: Data
-    """Where the rows are and how they are read."""
-    window: Window = Window()
-    """Which tokens of a text the encoder sees."""
-    layers: Layers = Layers()
-    """Which layers learn, when, at what rate, from what start, and which the head reads."""
-    learn: Learn = Learn()
-    """How the model is trained."""
-    checkpoints: Saves = Saves()
-    """When a training saves itself, so that it can go on after a kill."""
-    seed: int = 0
-    """Seed of everything random: the split, the head's first weights, the order of rows, dropout."""
-    head: Literal["keep", "new"] = "keep"
-    """Whether to `keep` the head the model comes with (its labels must be the data's), or to draw a `new` one."""
-    trainer: dict[str, Any] = {}
-    """Passed on to `transformers.TrainingArguments`; what the fields above say cannot be said here."""
-
-    @field_validator("task", mode="before")
-    @classmethod
-    def _a_name_is_enough(cls, value: Any) -> Any:
-        return {"name": value} if isinstance(value, str) else value
-
-    def yaml(self) -> str:
-        """The complete recipe, defaults included, as YAML."""
-        plain = self.model_dump(mode="json")
-        return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
-
-
-def load_recipe(path: str | Path, changes: Mapping[str, Any] | None = None) -> Recipe:
-    """Read a recipe from a YAML file; paths in it are taken from the recipe's own folder.
-
-    Args:
-        path: The file; or `recipes:NAME` for one that comes with warmstart.
-        changes: Dotted keys and values that replace what the file says.
-    """
-    name = str(path)
-    own = Path(path).parent
-    if name.startswith(SHIPPED):
-        path, own = _shipped(name), Path()
-    values, lines = read_yaml(Path(path))
-    for key, value in (changes or {}).items():
-        put(values, key, value)
-    return _from(Recipe.check(values, name, lines), own)
-
-
-def shipped() -> dict[str, Path]:
-    """The recipes that come with warmstart, by name; found by scanning."""
-    return {path.stem: path for path in sorted((Path(__file__).parent / "recipes").glob("*.yaml"))}
-
-
-def _shipped(name: str) -> Path:
-    found, known = name.removeprefix(SHIPPED), shipped()
-    if found not in known:
-        raise RecipeError(f"{name}: no recipe of that name comes with warmstart; {nearest(found, known)}")
-    return known[found]
-
-
-def make_recipe(values: Mapping[str, Any], where: str = "options") -> Recipe:
-    """Build a recipe from dotted keys and values; paths in it are taken from the current folder."""
-    nested: dict[str, Any] = {}
-    for key, value in values.items():
-        put(nested, key, value)
-    return Recipe.check(nested, where)
-
-
-def put(values: dict[str, Any], key: str, value: Any) -> None:
-    """Set a dotted key in nested mappings: `put(v, "learn.rate", 1e-4)`."""
-    *parents, last = key.split(".")
-    for parent in parents:
-        below = values.get(parent)
-        if isinstance(below, str) and parent == "task":
-            below = {"name": below}
-        elif isinstance(below, str | list) and parent in FILES:
-            below = {"file": below}
-        elif below is None:
-            below = {}
-        elif not isinstance(below, dict):
-            raise RecipeError(f"{key}: {parent} holds {below!r}, which has nothing below it to set")
-        values[parent] = below = dict(below)
-        values = below
-    if isinstance(value, dict) and isinstance(values.get(last), dict):
-        value = {**values[last], **value}
-    values[last] = value
-
-
-def absolute(recipe: Recipe) -> Recipe:
-    """The same recipe with its paths made absolute, so that it means the same from anywhere."""
-    return _from(recipe, Path.cwd())
-
-
-def _from(recipe: Recipe, folder: Path) -> Recipe:
-    """The same recipe with its paths taken from a folder."""
-    data = recipe.data
-    parts = {part: _part_from(getattr(data, part), folder) for part in FILES}
-    model = str(folder / recipe.model) if (folder / recipe.model).is_dir() else recipe.model
-    return recipe.model_copy(update={"model": model, "data": data.model_copy(update=parts)})
-
-
-def _part_from(part: Any, folder: Path) -> Any:
-    if part is None:
-        return None
-    if isinstance(part, File):
-        inner = {name: _part_from(getattr(part, name), folder) for name in ("file", "queries", "documents")}
-        return part.model_copy(update=inner)
-    if isinstance(part, list):
-        return [_part_from(name, folder) for name in part]
-    return part if part.startswith("hub:") or part == MEMORY else str(folder / part)
 
 
 def _column_names(value: Any) -> Any:

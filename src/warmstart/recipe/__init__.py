@@ -1,0 +1,41 @@
+"""The recipe: which model, on what data, trained how; typed, read from YAML, and never importing torch."""
+
+from warmstart.recipe.parts import Data, File, Format, Layers, Learn, Lora, Saves, Split, TaskChoice, Window
+from warmstart.recipe.recipe import (
+    FILES,
+    MEMORY,
+    SHIPPED,
+    Recipe,
+    absolute,
+    load_recipe,
+    make_recipe,
+    put,
+    shipped,
+)
+from warmstart.recipe.stages import WITHIN, Before, Pretrain, Scratch
+
+__all__ = [
+    "FILES",
+    "MEMORY",
+    "SHIPPED",
+    "WITHIN",
+    "Before",
+    "Data",
+    "File",
+    "Format",
+    "Layers",
+    "Learn",
+    "Lora",
+    "Pretrain",
+    "Recipe",
+    "Saves",
+    "Scratch",
+    "Split",
+    "TaskChoice",
+    "Window",
+    "absolute",
+    "load_recipe",
+    "make_recipe",
+    "put",
+    "shipped",
+]

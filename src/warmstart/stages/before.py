@@ -1,0 +1,165 @@
+"""The stages before a fine-tuning: what each is made of, and where the store keeps it.
+
+All of them are known before the first is begun: a stage is told by its settings, its data and the stage before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warmstart import tasks
+from warmstart.artifacts import describe
+from warmstart.data import table
+from warmstart.data.findings import Findings
+from warmstart.data.source import Source
+from warmstart.data.table import Table
+from warmstart.encoders.load import load_config
+from warmstart.errors import RecipeError, RunError
+from warmstart.jsons import MEGABYTE, read_object
+from warmstart.progress import Progress
+from warmstart.recipe import MEMORY, WITHIN, Data, Learn, Pretrain, Recipe, Split, TaskChoice, Window
+from warmstart.schema import Schema
+from warmstart.stages import store
+from warmstart.stages.identity import flat
+from warmstart.stages.prepare import Parts
+
+LARGEST = 64 * MEGABYTE
+"""The largest history of a training that is read."""
+Texts = Callable[[], Iterator[str]]
+"""Gives texts one after the other, from the first on at each call."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage before the fine-tuning."""
+
+    name: str
+    """pretrain, multitask or scratch."""
+    folder: Path
+    """Its place in the store."""
+    identity: Mapping[str, Any]
+    """All that affects its result, by dotted name."""
+    recipe: Recipe | None = None
+    """What is trained; its model is where the stage before it leaves one. None where nothing is."""
+    texts: Texts | None = None
+    """What it learns from."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether it is in the store, at its end."""
+        return store.Stored(self.folder, self.name, dict(self.identity), "").finished
+
+    @property
+    def model(self) -> Path:
+        """Where it leaves its encoder."""
+        return self.folder / "model"
+
+    def told(self) -> dict[str, Any]:
+        """What a run keeps of a finished stage: its place in the store, what was measured, what the training did."""
+        found: dict[str, Any] = {"store": self.folder.name}
+        files = {"metrics": self.folder / "metrics.json", "training": self.folder / "stages/01-finetune/history.json"}
+        return found | {name: read_object(path, RunError, LARGEST) for name, path in files.items() if path.is_file()}
+
+
+def stages_before(recipe: Recipe, parts: Parts, schema: Schema, cache: Path, progress: Progress) -> list[Stage]:
+    """The stages of a recipe before its fine-tuning, in order, each with its place in the store.
+
+    Args:
+        parts: The recipe's own rows.
+        cache: Where files are kept as Arrow, and the store of stages.
+    """
+    found: list[Stage] = []
+    model, told = recipe.model, {"model": "" if recipe.scratch else fingerprint(recipe.model)}
+    if recipe.scratch:
+        said = next((one.pretrain for one in recipe.before if one.pretrain), Pretrain())
+        texts, sources = _texts(said, parts, schema, cache, progress)
+        identity = {**dict(flat(recipe.scratch.model_dump(mode="json"), "scratch.")), "seed": recipe.seed, **sources}
+        found.append(_stage("scratch", identity, cache, texts=texts))
+    for one in recipe.before:
+        if found:
+            model, told = str(found[-1].model), {"model": found[-1].folder.name}
+        assert one.pretrain is not None
+        texts, sources = _texts(one.pretrain, parts, schema, cache, progress)
+        made = _pretrain(one.pretrain, recipe, model)
+        found.append(_stage(one.name, {**_settings(made), **told, **sources}, cache, made, texts))
+    return found
+
+
+def key_of(recipe: Recipe, parts: Parts, last: Stage) -> dict[str, Any]:
+    """All that affects the result of the fine-tuning after the stages, by dotted name."""
+    sources = {f"data.{name}": part.fingerprint for name, part in parts.tables.items()}
+    return {**_settings(recipe), **sources, **store.versions(), "model": last.folder.name}
+
+
+def fingerprint(model: str) -> str:
+    """What an encoder is known by: a checksum of its folder's files, or its name and revision on the Hub."""
+    folder = Path(model)
+    if not folder.is_dir():
+        return f"{model}@{getattr(load_config(model), '_commit_hash', None)}"
+    files = {path.name: describe(path)["sha256"] for path in sorted(folder.glob("[!.]*")) if path.is_file()}
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+
+
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    """The settings that affect what a training gives; where it starts from is told by content."""
+    other = {"checkpoints", "before", "scratch", "reuse"}
+    return {f"recipe.{name}": value for name, value in flat(recipe.model_dump(mode="json", exclude=other), "")}
+
+
+def _stage(name: str, identity: Mapping[str, Any], cache: Path, recipe: Any = None, texts: Any = None) -> Stage:
+    whole = {**identity, **store.versions()}
+    return Stage(name, store.place(cache / "stages", name, whole), whole, recipe, texts)
+
+
+def _pretrain(said: Pretrain, recipe: Recipe, model: str) -> Recipe:
+    """The recipe of a stage that learns from raw text."""
+    learn: Learn = said.learn if said.steps is None else said.learn.model_copy(update={"max_steps": said.steps})
+    return Recipe(
+        model=model,
+        task=TaskChoice.model_validate({"name": "masked", "objective": said.objective, **said.task}),
+        data=Data(train=MEMORY, split=Split(test=said.hold_out)),
+        window=Window(tokens=said.tokens),
+        layers=said.layers,
+        learn=learn,
+        checkpoints=recipe.checkpoints,
+        seed=said.seed,
+        trainer=recipe.trainer,
+    )
+
+
+def _texts(
+    said: Pretrain, parts: Parts, schema: Schema, cache: Path, progress: Progress
+) -> tuple[Texts, dict[str, str]]:
+    """The texts of a pre-training, and the fingerprint of each place they come from."""
+    tables: list[tuple[Table, tuple[str, ...]]] = []
+    sources: dict[str, str] = {}
+    for number, file in enumerate(said.files):
+        if file == WITHIN:
+            train = parts.tables["train"]
+            kinds = {column.name for column in schema if column.kind in ("text", "texts") and not column.answer}
+            names = tuple(name for name in train.rows.column_names if name in kinds)
+            tables.append((train, names))
+            sources[f"data.{number}"] = f"{train.fingerprint} {' '.join(names)}"
+            continue
+        reading = Data(train=file).reading("train")
+        assert reading is not None
+        rows = table.load(Source(**reading), tasks.schema_of("masked", {}), cache, Findings(), progress=progress)
+        tables.append((rows, ("text",)))
+        sources[f"data.{number}"] = rows.fingerprint
+    if not any(names for _, names in tables):
+        raise RecipeError("before.pretrain.on: within-task, and this task's rows hold no text; name files instead")
+    return lambda: _each(tables), sources
+
+
+def _each(tables: list[tuple[Table, tuple[str, ...]]]) -> Iterator[str]:
+    """Every text once in a row; the same text in several columns or rows counts each time, as it does in training."""
+    for rows, names in tables:
+        for arrays in rows.arrays(names):
+            for values in zip(*(array.to_pylist() for array in arrays), strict=True):
+                for value in values:
+                    yield from [value] if isinstance(value, str) else value or []

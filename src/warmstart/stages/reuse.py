@@ -1,0 +1,71 @@
+"""A fine-tuning that another run has finished, on the same stages, rows and settings: taken instead of done again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from warmstart.artifacts import verify, write_json
+from warmstart.errors import RunError
+from warmstart.jsons import read_object
+from warmstart.progress import Progress
+from warmstart.recipe import Recipe
+from warmstart.stages import store
+from warmstart.stages.before import Stage, key_of
+from warmstart.stages.prepare import Parts
+
+TAKEN = ("stages", "predictions-dev.parquet", "predictions.parquet", "model", "metrics.json")
+"""What of a run is taken; metrics come last, since they say that a run is finished."""
+
+
+def offer(recipe: Recipe, parts: Parts, last: Stage, folder: Path, cache: Path) -> None:
+    """Say where the result of this fine-tuning is, for runs that would do the same."""
+    write_json(_note(recipe, parts, last, cache), {"run": str(folder.resolve())})
+
+
+def find(recipe: Recipe, parts: Parts, last: Stage, cache: Path) -> Path | None:
+    """The finished run that has done the same, if it is still there and whole."""
+    try:
+        folder = Path(str(read_object(_note(recipe, parts, last, cache), RunError)["run"]))
+        verify(folder / "model")
+    except (OSError, KeyError, RunError):
+        return None
+    return folder if (folder / "metrics.json").is_file() else None
+
+
+def take(done: Path, folder: Path, progress: Progress) -> None:
+    """Put what another run has made into this one's folder; shared on disk where possible, as nothing changes it."""
+    if done != folder.resolve():
+        for name in TAKEN:
+            if (done / name).exists() and not (folder / name).exists():
+                _copy(done / name, folder / name)
+    progress.say(f"the fine-tuning is finished ({done.name}); used as it stands")
+
+
+def _note(recipe: Recipe, parts: Parts, last: Stage, cache: Path) -> Path:
+    place = store.place(cache / "stages", "finetune", key_of(recipe, parts, last))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return place.with_name(f".{place.name}.run")
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_file():
+        _link(str(source), str(target))
+        return
+    # The stages before are written by the run itself.
+    chosen = {"stages": "*-finetune"}.get(source.name, "*")
+    for one in sorted(source.glob(chosen)):
+        place = target / one.name
+        if one.is_dir():
+            shutil.copytree(one, place, copy_function=_link)
+        else:
+            target.mkdir(exist_ok=True)
+            _link(str(one), str(place))
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
