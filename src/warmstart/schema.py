@@ -76,6 +76,11 @@ class Schema:
         """Names of the columns that hold what is learned."""
         return tuple(column.name for column in self.columns if column.answer)
 
+    @property
+    def answer(self) -> Column | None:
+        """The column that holds what is learned, the first of several; None where the text itself is what is learned."""
+        return next((column for column in self.columns if column.answer), None)
+
     def questions(self) -> Schema:
         """The same columns without the answers: what a predictor needs."""
         return Schema(tuple(column for column in self.columns if not column.answer), self.check, self.together)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 import time
@@ -25,7 +26,7 @@ from warmstart.settings import Settings, arguments
 from warmstart.signals import StopAsked, stop_asked
 from warmstart.tasks.base import Task
 from warmstart.tuning.average import Averaging
-from warmstart.tuning.batches import LengthBatches, Loader, RandomBatches, lengths_of
+from warmstart.tuning.batches import EpochBatches, EpochRows, LengthBatches, Loader, RandomBatches, lengths_of
 from warmstart.tuning.consistency import divergence, doubled
 from warmstart.tuning.schedules import schedule
 from warmstart.tuning.stopping import EarlyStop
@@ -33,6 +34,8 @@ from warmstart.tuning.unfreeze import Unfreezing, learning
 
 FEWEST_EPOCHS = 3
 """Epochs where none are asked for and there are rows enough."""
+ROWS = "rows"
+"""What a loss is the mean over where its task says nothing else."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ def _trainer(
         batches,
         model=model,
         args=args,
-        data_collator=lambda features: _with_rows(task.collate(features, tokenizer), features),
+        data_collator=partial(_collate, task, tokenizer, settings.seed, _passes(args, len(batches))),
         train_dataset=rows,
         callbacks=[*_unfreezing(layers, settings), *keeping.values()],
     )
@@ -191,6 +194,12 @@ def _epochs(settings: Settings, batches: int) -> float:
     return float(max(FEWEST_EPOCHS, math.ceil((settings.least_steps or 0) / steps)))
 
 
+def _passes(args: transformers.TrainingArguments, batches: int) -> int:
+    """How many epochs are begun in the training."""
+    steps = math.ceil(batches / args.gradient_accumulation_steps)
+    return math.ceil(args.max_steps / steps if args.max_steps > 0 else args.num_train_epochs)
+
+
 def _batches(rows: Any, settings: Settings, args: transformers.TrainingArguments) -> RandomBatches:
     """The batches that the settings ask for, those of this process."""
     mine = {"processes": args.world_size, "process": args.process_index}
@@ -218,8 +227,11 @@ def _newest(saving: Saving | None, progress: Progress) -> str | None:
     return str(path)
 
 
-def _with_rows(batch: dict[str, Any], features: list[dict[str, Any]]) -> dict[str, Any]:
-    """The batch with the numbers of its rows, for messages."""
+def _collate(
+    task: Task[Any], tokenizer: Any, seed: int, epochs: int, features: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The batch of features as they are learned from in their epoch, with the numbers of its rows, for messages."""
+    batch = task.collate(task.vary(features, tokenizer, seed, features[0]["epoch"], epochs), tokenizer)
     return {**batch, "row": torch.tensor([feature["row"] for feature in features])}
 
 
@@ -256,11 +268,14 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
         self.asked = asked
         self.batches = batches
         self.stop = self.late = False
-        self.share = self.weight = 1.0
+        self.shares: dict[str, float] = {}
+        self.items: dict[str, int] = {}
+        self.parts: dict[str, torch.Tensor] = {}
         self.saved = time.monotonic()
         self.where = where
         self.saving = saving
         self.restored: dict[str, Any] = {}
+        self.noted = 0
         self.started = time.perf_counter()
         self.seconds_before = 0.0
 
@@ -298,26 +313,33 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
             transformers.trainer_utils.seed_worker, num_workers=options["num_workers"], rank=self.args.process_index
         )
         return Loader(
-            self.train_dataset,
-            batch_sampler=self.batches,
+            EpochRows(self.train_dataset),
+            batch_sampler=EpochBatches(self.batches),
             collate_fn=self.data_collator,
             worker_init_fn=seeding,
             **options,
         )
 
     def get_batch_samples(self, epoch_iterator: Any, num_batches: int, device: Any) -> tuple[list[Any], None]:
-        """The batches of a step; and, agreed between processes, its rows and whether to save or stop after it."""
-        batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
-        rows = sum(len(batch["row"]) for batch in batches)
+        """The batches of a step; and, agreed between processes, its items and whether to save or stop after it."""
+        batches = list(itertools.islice(epoch_iterator, num_batches))
+        counts = [self.count(batch) for batch in batches]
+        total = {name: sum(count[name] for count in counts) for name in counts[0]}
         self.look()
         if self.args.world_size > 1:
-            own = torch.tensor([rows, self.stop, self.late], device=device)
-            rows, stop, late = self.accelerator.reduce(own, "sum").tolist()
+            own = torch.tensor([*total.values(), self.stop, self.late], device=device)
+            *sums, stop, late = self.accelerator.reduce(own, "sum").tolist()
+            total = dict(zip(total, sums, strict=True))
             self.stop, self.late = bool(stop), bool(late)
+        parts = len(batches) * self.args.world_size
+        self.shares = {name: max(items, 1) / parts for name, items in total.items()}
         if isinstance(self.batches, LengthBatches) and self.batches.tokens:
-            rows = self.batches.mean_rows * len(batches) * self.args.world_size
-        self.share = rows / (len(batches) * self.args.world_size)
+            self.shares[ROWS] = self.batches.mean_rows
         return batches, None
+
+    def count(self, batch: Mapping[str, Any]) -> dict[str, int]:
+        """How many rows a batch has, and how many items of other kinds that a loss is the mean over."""
+        return {ROWS: len(batch["row"]), **self.task.counts(batch)}
 
     def look(self) -> None:
         """Note whether this process should stop, or is late to save."""
@@ -326,9 +348,8 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
         self.late = minutes is not None and time.monotonic() - self.saved >= minutes * 60
 
     def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
+        self.items = self.count(inputs)
         rows = inputs.pop("row").tolist()
-        # The gradient is averaged over processes and accumulated batches; this makes it the mean over a step's rows.
-        self.weight = len(rows) / self.share
         loss = super().training_step(model, inputs, num_items_in_batch)
         if not torch.isfinite(loss):
             raise TrainingError(
@@ -349,8 +370,38 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
         if self.settings.rdrop:
             scores = self.task.competing(outputs, labels)
             loss = loss + self.settings.rdrop / 2 * divergence(scores, self.model.config.problem_type)
-        loss = loss * self.weight
+        loss = self.weighted(loss)
         return (loss, outputs) if return_outputs else loss
+
+    def weighted(self, loss: Any) -> Any:
+        """The sum of a loss's parts, each weighted so that a step learns from the mean over its items.
+
+        The gradient is averaged over processes and accumulated batches; so a batch's mean counts for as much as the
+        batch has of the items of all of them.
+        """
+        if not isinstance(loss, Mapping):
+            return loss * self.weight("")
+        parts = {name: part * self.weight(name) for name, part in loss.items()}
+        for name, part in parts.items():
+            noted = part.detach().float() / self.current_gradient_accumulation_steps
+            self.parts[name] = self.parts.get(name, torch.zeros_like(noted)) + noted
+        return sum(parts.values())
+
+    def weight(self, part: str) -> float:
+        """What the mean of a part of the loss over this batch counts for in the step."""
+        name = part if part in self.items else ROWS
+        return self.items[name] / self.shares[name]
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Note the parts of the loss beside it, each as the mean over the steps since the last time."""
+        if "loss" in logs:
+            steps = self.state.global_step - self.noted
+            self.noted = self.state.global_step
+            for name, part in self.parts.items():
+                together = self.accelerator.gather(part.reshape(1)).mean().item() if self.args.world_size > 1 else part
+                logs[f"loss_{name}"] = float(together) / steps
+            self.parts = {}
+        super().log(logs, start_time)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         if self.saving is None:
@@ -366,6 +417,7 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
                 "scaler": scaler.state_dict() if scaler else None,
                 "random": generators,
                 "loss": (self._tr_loss, self._total_loss_scalar, self._globalstep_last_logged),
+                "parts": self.parts,
                 "keeping": {name: one.state() for name, one in self.keeping.items()},
                 "seconds": self.seconds(),
             }
@@ -414,7 +466,9 @@ class _Save(transformers.TrainerCallback):  # type: ignore[misc]
             since, total, last = self.trainer.restored["loss"]
             self.trainer._tr_loss = since.to(args.device)
             self.trainer._total_loss_scalar = total
-            self.trainer._globalstep_last_logged = last
+            self.trainer._globalstep_last_logged = self.trainer.noted = last
+            parts = self.trainer.restored["parts"]
+            self.trainer.parts = {name: part.to(args.device) for name, part in parts.items()}
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         trainer, saving = self.trainer, self.trainer.saving
@@ -461,6 +515,8 @@ def _history(log: list[dict[str, float]]) -> list[dict[str, float]]:
         "learning_rate": "rate",
         "grad_norm": "gradient_norm",
     }
-    return [
-        {ours: entry[theirs] for theirs, ours in words.items() if theirs in entry} for entry in log if "loss" in entry
-    ]
+    found = []
+    for entry in (entry for entry in log if "loss" in entry):
+        parts = {name: value for name, value in entry.items() if name.startswith("loss_")}
+        found.append({**{ours: entry[theirs] for theirs, ours in words.items() if theirs in entry}, **parts})
+    return found

@@ -91,10 +91,9 @@ class Predictor:
 
     def _encode(self, rows: Sequence[Mapping[str, Any]]) -> list[Encoded]:
         """Each row with its features."""
-        columns = self.task.schema(self.task.options).questions().names
-        given = {name: [row[name] for row in rows] for name in columns if name in rows[0]}
+        given = {name: [row[name] for row in rows] for name in self.task.reads if name in rows[0]}
         found: list[Encoded] = [(row, []) for row in rows]
-        for number, feature in enumerate(self.task.encode(given, self.tokenizer, self.window)):
+        for number, feature in enumerate(self.task.ask(given, self.tokenizer, self.window)):
             found[feature.get("of", number)][1].append(feature)
         for _, features in found:
             self.cut.add(features[0])
@@ -103,6 +102,7 @@ class Predictor:
     def _answer(self, held: Sequence[Encoded], batch: int) -> Iterator[dict[str, Any]]:
         """The answers of rows; what is held of a feature once it was computed is what the task reads in its outputs."""
         flat = [feature for _, features in held for feature in features]
+        batch = min(batch, self.task.at_once or batch)
         parts: list[Any] = [None] * len(flat)
         for chosen in alike(flat, batch):
             together = [flat[index] for index in chosen]

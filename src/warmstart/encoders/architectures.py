@@ -34,6 +34,9 @@ class Row:
     """The class of the encoder, where the one of `AutoModel` has a decoder too, as has its stock sequence head."""
     last_width: str = ""
     """The config's name for the width of the last hidden state, where it can differ from the others'."""
+    pair: tuple[str, ...] = ()
+    """What its stock model for pretraining has beyond the one with a head for masked tokens alone: a head that says
+    whether two stretches of text belong together, and the pooler which that reads."""
     global_first: bool = False
     """Its first token looks at all tokens, and all at it, only where it is told to."""
 
@@ -45,9 +48,9 @@ _LATE = Row(late_positions=True, reads=CLS)
 _T5 = Row(embeddings=("block.0.layer.0.SelfAttention.relative_attention_bias",), reads={})
 
 ARCHITECTURES: dict[str, Row] = {
-    "albert": Row(shared=True, reads=CLS),
-    "bert": _CLS,
-    "big_bird": _CLS,
+    "albert": Row(shared=True, reads=CLS, pair=("albert.pooler", "sop_classifier")),
+    "bert": Row(reads=CLS, pair=("bert.pooler", "cls.seq_relationship")),
+    "big_bird": Row(reads=CLS, pair=("bert.pooler", "cls.seq_relationship")),
     "camembert": _LATE,
     # transformers fills its mask with the least number of 32 bits, which 16 bits cannot hold.
     "deberta": Row(half=False, reads=CLS),

@@ -23,6 +23,7 @@ from warmstart.encoders.untrusted_tensors import bytes_of_weights
 from warmstart.errors import ModelError, RecipeError
 
 SEQUENCE = "AutoModelForSequenceClassification"
+MASKED = "AutoModelForMaskedLM"
 BARE = "AutoModel"
 """The Auto class of an encoder without a head."""
 Head = Literal["keep", "new"]
@@ -69,8 +70,11 @@ def load_tokenizer(name: str) -> Any:
 def has_head(config: Any, auto_class: str) -> bool:
     """Whether the saved model has the head of an Auto class already."""
     kind = auto_class.removeprefix(BARE)
+    kinds = (kind, "LMHeadModel") if kind == "ForCausalLM" else (kind,)
+    if auto_class == MASKED and row_of(config).pair:
+        kinds = (kind, "ForPreTraining")
     # XLNet has two heads for spans; the one that the Auto class takes has "Simple" behind its name.
-    return bool(kind) and any(name.removesuffix("Simple").endswith(kind) for name in config.architectures or ())
+    return bool(kind) and any(name.removesuffix("Simple").endswith(kinds) for name in config.architectures or ())
 
 
 def load_encoder(
@@ -108,7 +112,9 @@ def load_encoder(
         setattr(wanted, key, value)
     if encoder_config(wanted).pad_token_id is None:
         encoder_config(wanted).pad_token_id = tokenizer.pad_token_id
-    kind = getattr(transformers, auto_class)
+    # With a stock head for pairs comes a pooler; the model without would lose what the folder has of it.
+    more = row_of(wanted).pair if auto_class == MASKED else ()
+    kind = transformers.AutoModelForPreTraining if more else getattr(transformers, auto_class)
     with _in_our_words(name, "config.json", WEIGHTS), quietly():
         _check_memory(name, kind.from_config, wanted)
         if not kept and (is_pooled(found) or is_pooled(wanted)):
@@ -117,7 +123,7 @@ def load_encoder(
     fresh = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
     layers = LayerMap.of(model)
     # A head may be new only where the folder claims none; the encoder's tensors must all be there.
-    _check_whole(name, fresh - (set() if kept else set(layers.head.parameters)))
+    _check_whole(name, {key for key in fresh if not key.startswith(more)} - (set() if kept else _names(model, layers)))
     if head == "new":
         fresh |= _draw_head(model, layers)
     return Loaded(model, tuple(sorted(fresh)), tuple(sorted(report["unexpected_keys"])))
@@ -222,6 +228,12 @@ def _check_whole(name: str, lost: Iterable[str]) -> None:
             f"{name}: the file lacks {len(some)} of the model's tensors ({', '.join(some[:3])}, …); "
             "it is damaged, or not what its config.json says"
         )
+
+
+def _names(model: Any, layers: LayerMap) -> set[str]:
+    """The parameters of the head under all their names: one that is tied has several."""
+    own = {id(parameter) for parameter in layers.head.parameters.values()}
+    return {name for name, parameter in model.named_parameters(remove_duplicate=False) if id(parameter) in own}
 
 
 def _draw_head(model: Any, layers: LayerMap) -> set[str]:

@@ -24,7 +24,7 @@ def arrange(rows: Table, predictor: Predictor, path: Path, findings: Findings, s
     if not processes.is_main():
         return replace(rows, rows=open_written(path), _whole=None, _indices=None)
     schema = task.schema(task.options)
-    names = [name for name in (*schema.texts, schema.answers[0]) if name in rows.rows.column_names]
+    names = [name for name in (*schema.texts, *schema.answers[:1]) if name in rows.rows.column_names]
     embedder = Predictor(
         task.embedder(predictor.model), predictor.tokenizer, task, predictor.window, predictor.precision
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,15 @@ def evaluate(
         predictions: A Parquet file to keep each row's place, true answer and given answer in.
     """
     task = predictor.task
-    answer = task.schema(task.options).answers[0]
-    task.check_answers(rows.column(answer), rows.where)
+    answer = task.schema(task.options).answer
+    if answer:
+        task.check_answers(rows.column(answer.name), rows.where)
     before = replace(predictor.cut)
     columns, given = answers(predictor, rows, progress)
     found = task.measure(columns, given)
     if predictions is not None:
-        _keep(rows, list(rows.column(answer)), given, predictions, task.scores(columns, given))
+        gold = list(rows.column(answer.name)) if answer else None
+        _keep(rows, gold, given, predictions, task.scores(columns, given))
     # JSON has no NaN: an undefined number is null there.
     clean = {name: None if math.isnan(value) else value for name, value in found.items()}
     cut = predictor.cut.since(before)
@@ -49,8 +51,9 @@ def answers(
 ) -> tuple[dict[str, list[Any]], list[dict[str, Any]]]:
     """The columns that the task's metrics look at, and the predictor's answer to every row."""
     given: list[dict[str, Any]] = []
+    asked = (predictor.task.exam(row, number) for number, row in enumerate(_rows(rows)))
     with progress.bar("testing", len(rows)) as bar:
-        for prediction in _search(predictor, rows) or predictor.stream(_rows(rows)):
+        for prediction in _search(predictor, rows) or predictor.stream(asked):
             given.append(prediction)
             bar.advance()
     wanted = [name for name in predictor.task.measured if name in rows.rows.column_names]
@@ -67,16 +70,18 @@ def _search(predictor: Predictor, rows: Table) -> Iterator[dict[str, Any]] | Non
     return rank_rows(predictor, {name: list(rows.column(name)) for name in names}, collection)
 
 
-def _rows(rows: Table) -> Iterator[dict[str, Any]]:
+def _rows(rows: Table) -> Iterator[Mapping[str, Any]]:
     for chunk in rows.chunks(1000):
         names = list(chunk)
         yield from (dict(zip(names, values, strict=True)) for values in zip(*chunk.values(), strict=True))
 
 
 def _keep(
-    rows: Table, gold: list[Any], given: list[dict[str, Any]], path: Path, scores: Sequence[float] | None
+    rows: Table, gold: list[Any] | None, given: list[dict[str, Any]], path: Path, scores: Sequence[float] | None
 ) -> None:
-    columns: dict[str, list[Any]] = {"row": [rows.where(index) for index in range(len(rows))], "answer": gold}
+    columns: dict[str, list[Any]] = {"row": [rows.where(index) for index in range(len(rows))]}
+    if gold is not None:
+        columns["answer"] = gold
     if scores is not None:
         columns["quality"] = list(scores)
     for name in given[0]:

@@ -220,8 +220,8 @@ def window_of(recipe: Recipe, config: Any, tokenizer: Any, task: Task[Any]) -> W
         raise RecipeError(f"window.keep: found {keep}, but {task.name} takes {', '.join(task.keeps)}")
     if task.own_windows:
         if keep not in {"head", "slices"} or said.most or said.pool != "mean":
-            raise RecipeError(f"window: {task.name} sees all of a text, in overlapping windows; say tokens and overlap")
-        keep, overlap = "slices", tokens // 4 if said.overlap is None else said.overlap
+            raise RecipeError(f"window: {task.name} sees all of a text, window by window; say tokens and overlap")
+        keep, overlap = "slices", int(tokens * task.own_overlap) if said.overlap is None else said.overlap
     try:
         window = Window(tokens, keep, said.head, overlap, said.most)
         window.check(Frame.of(tokenizer, task.pair), task.pair)

@@ -70,7 +70,7 @@ def read_parts(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, 
     stop_at_error(findings)
     texts = texts_of(found["train"], schema)
     together = tuple(column.name for column in schema if column.together) or texts
-    found = _hold_out(found, recipe, together, schema.answers[0], findings)
+    found = _hold_out(found, recipe, together, schema.answer.name if schema.answer else None, findings)
     return Parts(without_shared(found, recipe, texts, findings), findings)
 
 
@@ -80,7 +80,7 @@ def texts_of(rows: Table, schema: Schema) -> tuple[str, ...]:
 
 
 def _hold_out(
-    found: dict[str, Table], recipe: Recipe, texts: tuple[str, ...], answer: str, findings: Findings
+    found: dict[str, Table], recipe: Recipe, texts: tuple[str, ...], answer: str | None, findings: Findings
 ) -> dict[str, Table]:
     wanted = {
         part: getattr(recipe.data.split, part)
@@ -134,12 +134,13 @@ def fit_task(recipe: Recipe, parts: Parts, saved: Any = None) -> Task[Any]:
     """The task, fitted to the training answers, after every other part's answers were found to be among them."""
     kind = tasks.find(recipe.task.name)
     options = tasks.options_of(recipe.task.name, recipe.task.options)
-    answer = kind.schema(options).answers[0]
+    answer = kind.schema(options).answer
     train = parts.tables["train"]
-    task = kind.learn(options, train.column(answer), "pair" in train.rows.column_names, saved)
+    learned = train.column(answer.name) if answer else ()
+    task = kind.learn(options, learned, "pair" in train.rows.column_names, saved)
     for name, part in parts.tables.items():
-        if name != "train":
-            task.check_answers(part.column(answer), part.where)
+        if name != "train" and answer:
+            task.check_answers(part.column(answer.name), part.where)
     return task
 
 

@@ -38,6 +38,10 @@ class Task(ABC, Generic[OptionsT]):
     """Tokens of its own that the tokenizer is to know."""
     tokens: str = "auto"
     """The tokens that the head reads, as `tokens` of `Pooling`, where that is the task's business."""
+    own_overlap: ClassVar[float] = 0.25
+    """The share of such a window that it has in common with the one before, where none is said."""
+    at_once: ClassVar[int | None] = None
+    """The most rows of tokens that are answered at once, where a row's outputs are large."""
     tunes: ClassVar[bool] = False
     """Whether there is something to choose on dev rows after training: see `tune`."""
 
@@ -80,12 +84,35 @@ class Task(ABC, Generic[OptionsT]):
     def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
         """Rows as columns → one feature a row, or several, answers included where the rows have them."""
 
+    def ask(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
+        """Rows as columns → features to be answered; by default what `encode` gives for rows without answers."""
+        return self.encode(rows, tokenizer, window)
+
     @abstractmethod
     def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
         """Features → one padded batch of tensors."""
 
+    def vary(
+        self, features: Sequence[Feature], tokenizer: Any, seed: int, epoch: int, epochs: int
+    ) -> Sequence[Feature]:
+        """Features as they are learned from in one epoch, the first being 0; by default the same in all.
+
+        What is random here depends on the seed, the epoch and the feature alone, whoever shares its batch: so a
+        training can go on from any step, and be shared by any number of processes.
+        """
+        return features
+
+    def counts(self, batch: Mapping[str, Any]) -> dict[str, int]:
+        """How many items the mean of a part of the loss is over, as words; a part not named is one over rows.
+
+        A loss that is one number has one part, whose name is "".
+        """
+        return {}
+
     def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
         """A loss of the task's own: a function of outputs and labels, the mean over a batch; None for the head's.
+
+        A loss of several parts gives each by its name, the mean over what `counts` says; their sum is learned from.
 
         Args:
             smoothing: Share of the target spread over all labels.
@@ -164,6 +191,15 @@ class Task(ABC, Generic[OptionsT]):
         if len(texts) % 2:
             raise RecipeError(f"predict: found {len(texts)} texts; this model reads pairs, so give them two by two")
         return list(zip(texts[::2], texts[1::2], strict=True))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns of a row that `encode` is handed when it is answered."""
+        return self.schema(self.options).questions().names
+
+    def exam(self, row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+        """Row `number` of a table as it is asked when the model is measured; by default as it stands."""
+        return row
 
     def read(self, outputs: Mapping[str, Any], features: Sequence[Feature]) -> list[Any]:
         """What a batch's outputs, tensors by name, say of each of its features; by default the answer."""

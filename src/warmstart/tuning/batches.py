@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 import torch
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader, Dataset, Sampler
 
 from warmstart.errors import DataError, RecipeError
 
@@ -164,6 +164,47 @@ class LengthBatches(RandomBatches):
         while cuts[-1] < len(self.fits):
             cuts.append(min(cuts[-1] + self.fits[cuts[-1]], len(self.fits)))
         return cuts
+
+
+class EpochBatches(Sampler[list[tuple[int, int]]]):
+    """Batches whose rows are named by epoch and number: a loader's workers cannot know the epoch otherwise."""
+
+    def __init__(self, batches: RandomBatches) -> None:
+        self.batches = batches
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch whose batches come next."""
+        self.batches.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[list[tuple[int, int]]]:
+        epoch = self.batches.epoch
+        for batch in self.batches:
+            yield [(epoch, row) for row in batch]
+
+
+class EpochRows(Dataset[Any]):
+    """Rows that are asked for by epoch and number, and say the `epoch` that they were asked for in."""
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, key: tuple[int, int]) -> dict[str, Any]:
+        return self.__getitems__([key])[0]
+
+    def __getitems__(self, keys: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+        numbers = [number for _, number in keys]
+        found = (
+            self.rows.__getitems__(numbers)
+            if hasattr(self.rows, "__getitems__")
+            else [self.rows[number] for number in numbers]
+        )
+        return [{**row, "epoch": epoch} for row, (epoch, _) in zip(found, keys, strict=True)]
 
 
 class Loader(DataLoader[Any]):

@@ -15,25 +15,28 @@ from warmstart.data.table import Table
 
 @dataclass(frozen=True)
 class Hashes:
-    """A number for each row's folded texts, its texts to the letter, and its answer."""
+    """A number for each row's folded texts, its texts to the letter, and its answer, the same for all without one."""
 
     folded: Keys
     exact: Any
     answers: Any
+    what: str = "text and answer"
 
 
-def hashes(table: Table, texts: Sequence[str], answer: str) -> Hashes:
+def hashes(table: Table, texts: Sequence[str], answer: str | None) -> Hashes:
     """Hash every row; Python's own hash will do, since it is compared in this process only."""
     exact = np.empty(len(table), dtype=np.int64)
-    answers = np.empty(len(table), dtype=np.int64)
+    answers = np.zeros(len(table), dtype=np.int64)
     row = 0
-    for *columns, given in table.arrays([*texts, answer]):
-        end = row + len(given)
-        plain = (map(_plain, column.to_pylist()) for column in columns)
+    for columns in table.arrays([*texts, *([answer] if answer else [])]):
+        end = row + len(columns[0])
+        plain = (map(_plain, column.to_pylist()) for column in columns[: len(texts)])
         exact[row:end] = [hash(one) for one in zip(*plain, strict=True)]
-        answers[row:end] = [hash(_plain(sorted(one) if _labels(one) else one)) for one in given.to_pylist()]
+        if answer:
+            given = columns[-1].to_pylist()
+            answers[row:end] = [hash(_plain(sorted(one) if _labels(one) else one)) for one in given]
         row = end
-    return Hashes(keys(table, texts), exact, answers)
+    return Hashes(keys(table, texts), exact, answers, "text and answer" if answer else "text")
 
 
 def _plain(value: Any) -> Any:
@@ -62,10 +65,10 @@ def check_twins(seen: Sightings, found: Hashes) -> None:
         return seen.table.where(int(first[row]))
 
     seen.see_all("label-conflict", later[other], lambda row: f"the text of {where(row)} again, with another answer")
-    seen.see_all("duplicate", later[~other & same], lambda row: f"the text and answer of {where(row)} again")
+    seen.see_all("duplicate", later[~other & same], lambda row: f"the {found.what} of {where(row)} again")
     near = later[~other & ~same]
     seen.see_all(
-        "duplicate-near", near, lambda row: f"the text and answer of {where(row)} again, but for case, spacing or width"
+        "duplicate-near", near, lambda row: f"the {found.what} of {where(row)} again, but for case, spacing or width"
     )
 
 
