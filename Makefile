@@ -62,6 +62,10 @@ results-craft:  ## What each piece of the craft is worth (N= seeds; ARGS="--sets
 results-tasks:  ## Every task on real data beside a peer (N= seeds; ARGS="--sets wnut17 --sizes part"). Hours.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/tasks.py $(SIZE) $(ARGS)
 
+.PHONY: results-stages
+results-stages:  ## What a stage before the fine-tuning is worth (N= seeds; ARGS="--sets rt --variants plain"). Hours.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/stages.py $(SIZE) $(ARGS)
+
 PROOF = PYTHONPATH=benchmarks $(PYTHON)
 
 .PHONY: proof-kill

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 from common import finish, weights, write_page
 from craft_sets import CACHE, SETS, data_of
+from tables import ABOUT, Lines, chosen, means, table
 
 MODELS = ("minilm", "e5-small", "mpnet-base")
 PLAIN = {
@@ -113,29 +112,6 @@ goes on with them.
 """What the tables say, in plain words; written by hand after looking at them."""
 
 
-class Lines:
-    """Progress as one line for each thing said."""
-
-    def __init__(self, about: str) -> None:
-        self.about, self.started = about, time.monotonic()
-
-    def bar(self, name: str, total: float | None) -> AbstractContextManager[Any]:
-        from warmstart.progress import silent
-
-        return silent.bar(name, total)
-
-    def say(self, text: str) -> None:
-        print(f"{(time.monotonic() - self.started) / 60:6.1f} min  {self.about}: {text}", flush=True)
-
-
-def chosen(text: str, known: Any) -> list[str]:
-    """Names given with commas between them, each known."""
-    names = text.split(",") if text else list(known)
-    if unknown := set(names) - set(known):
-        raise SystemExit(f"{', '.join(sorted(unknown))}: not known; known: {', '.join(known)}")
-    return names
-
-
 def recipe_of(name: str, model: str) -> dict[str, Any]:
     """The plain recipe of a set."""
     return {"model": weights(model), **data_of(name), **PLAIN, **SETS[name].recipe}
@@ -179,47 +155,11 @@ def tables() -> dict[str, list[Any]]:
     return {where: rows for where, rows in found.items() if rows}
 
 
-def table(where: str, rows: list[Any]) -> str:
-    """One set's variants, the best first."""
-    from warmstart.experiments.compare import compare_all, summarise
-
+def _table(where: str, rows: list[Any]) -> str:
+    """One set's variants."""
     name, _, model = where.partition("-")
     reference = {one: variant.reference for one, variant in VARIANTS[name].items() if one != variant.reference}
-    found = {one: summarise([row for row in rows if row.variant == one]) for one in {row.variant for row in rows}}
-    against = {one.variant: one for one in compare_all(rows, reference)}
-    lines = [
-        f"## {SETS[name].about}; {model}",
-        "",
-        f"Runs: {len(rows)}.",
-        "",
-        "| variant | accuracy, % | difference to | points, 95% over seeds | 95% over test rows | p (Holm) | failed "
-        "| minutes |",
-        "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for one in sorted(found.values(), key=lambda one: (-one.all.mean, one.variant)):
-        lines.append(f"| {one.variant} | {_mean(one)} | {_difference(against.get(one.variant))} | {_cost(one)} |")
-    return "\n".join(lines)
-
-
-def _mean(one: Any) -> str:
-    def text(estimate: Any) -> str:
-        half = f" ± {100 * (estimate.high - estimate.mean):.1f}" if estimate.count > 1 else ""
-        return f"{100 * estimate.mean:.1f}{half} ({estimate.count})"
-
-    return text(one.all) + (f"; without failed {text(one.sound)}" if one.failed and one.sound.count else "")
-
-
-def _difference(one: Any) -> str:
-    if one is None:
-        return "– | – | – | –"
-    over = [f"{100 * e.low:+.1f} to {100 * e.high:+.1f}" if e and e.count > 1 else "–" for e in (one.seeds, one.rows)]
-    p = "–" if one.corrected != one.corrected else f"{one.corrected:.3f}"
-    return f"{one.reference} | {100 * one.difference:+.1f} ({over[0]}) | {over[1]} | {f'**{p}**' if one.shown else p}"
-
-
-def _cost(one: Any) -> str:
-    failed = ", ".join(f"seed {seed}" for seed in one.failed) or "0"
-    return f"{failed} | {one.seconds / 60:.1f}"
+    return table(f"{SETS[name].about}; {model}", rows, reference)
 
 
 def page(found: dict[str, list[Any]]) -> str:
@@ -227,14 +167,9 @@ def page(found: dict[str, list[Any]]) -> str:
     intro = (
         "Each piece of the craft alone beside plain fine-tuning (rate 5e-5, 3 epochs, batch 32, linear schedule with a "
         "tenth of warm-up), and some on top of ten epochs (`longer`). The recipe's keys of each variant are in "
-        "`benchmarks/craft.py`. Behind a mean stand its 95% interval and, in brackets, the number of seeds.\n\n"
-        "Two intervals of each difference answer two questions: would other training seeds show it, and would other "
-        "test rows of this kind? p is the larger of two p values (paired t test over seeds, permutation test over "
-        "rows), corrected for the number of comparisons in the table; it is bold where a difference may be claimed "
-        "(0.05). A run has failed if it is hardly better than always giving one answer. Minutes are the training time "
-        "of a run, with other work on the machine: a rough guide."
+        "`benchmarks/craft.py`."
     )
-    parts = [intro, READING.strip(), *(table(where, rows) for where, rows in found.items())]
+    parts = [intro, ABOUT, READING.strip(), *(_table(where, rows) for where, rows in found.items())]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -259,19 +194,12 @@ def main() -> None:
     found = tables()
     if args.write:
         write_page("craft", "What each piece of the craft is worth", "make results-craft", page(found))
-    finish({"runs": {where: len(rows) for where, rows in found.items()}, "accuracy": _means(found)})
-
-
-def _means(found: dict[str, list[Any]]) -> dict[str, dict[str, float]]:
-    from warmstart.experiments.compare import summarise
-
-    return {
-        where: {
-            one: round(summarise([row for row in rows if row.variant == one]).all.mean, 4)
-            for one in dict.fromkeys(row.variant for row in rows)
+    finish(
+        {
+            "runs": {where: len(rows) for where, rows in found.items()},
+            "accuracy": {where: means(rows) for where, rows in found.items()},
         }
-        for where, rows in found.items()
-    }
+    )
 
 
 if __name__ == "__main__":

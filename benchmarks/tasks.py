@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from common import finish, weights, write_page
-from craft import Lines, chosen
+from tables import Lines, chosen
 from task_peers import NUMBERS, PEERS
 from task_sets import CACHE, SETS, small_ja
 

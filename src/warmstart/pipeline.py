@@ -21,7 +21,7 @@ from warmstart.settings import check_trainer_options
 from warmstart.stages import reuse, store
 from warmstart.stages.before import Stage, stages_before
 from warmstart.stages.evaluate import evaluate
-from warmstart.stages.finetune import finetune, make_ready, saving_of
+from warmstart.stages.finetune import check_ahead, finetune, make_ready, saving_of
 from warmstart.stages.prepare import Parts, Rows, read_parts
 
 
@@ -52,6 +52,8 @@ def carry_out(
         with processes.main_first():
             parts = read_parts(recipe, schema, place, progress, rows)
             stages = stages_before(recipe, parts, schema, cache_folder(), progress)
+            if stages:
+                check_ahead(recipe, parts)
         start = _go_before(recipe, stages, progress, resume_anyway)
         with processes.main_first():
             done = reuse.find(start, parts, stages[-1], cache_folder()) if stages and recipe.reuse else None

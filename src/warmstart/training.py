@@ -227,9 +227,7 @@ def _newest(saving: Saving | None, progress: Progress) -> str | None:
     return str(path)
 
 
-def _collate(
-    task: Task[Any], tokenizer: Any, seed: int, epochs: int, features: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _collate(task: Task[Any], tokenizer: Any, seed: int, epochs: int, features: list[dict[str, Any]]) -> dict[str, Any]:
     """The batch of features as they are learned from in their epoch, with the numbers of its rows, for messages."""
     batch = task.collate(task.vary(features, tokenizer, seed, features[0]["epoch"], epochs), tokenizer)
     return {**batch, "row": torch.tensor([feature["row"] for feature in features])}

@@ -5,27 +5,23 @@ All of them are known before the first is begun: a stage is told by its settings
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from warmstart import tasks
-from warmstart.artifacts import describe
 from warmstart.data import table
 from warmstart.data.findings import Findings
 from warmstart.data.source import Source
 from warmstart.data.table import Table
-from warmstart.encoders.load import load_config
 from warmstart.errors import RecipeError, RunError
 from warmstart.jsons import MEGABYTE, read_object
 from warmstart.progress import Progress
 from warmstart.recipe import MEMORY, WITHIN, Data, Learn, Pretrain, Recipe, Split, TaskChoice, Window
 from warmstart.schema import Schema
 from warmstart.stages import store
-from warmstart.stages.identity import flat
+from warmstart.stages.identity import fingerprint, flat
 from warmstart.stages.prepare import Parts
 
 LARGEST = 64 * MEGABYTE
@@ -94,15 +90,6 @@ def key_of(recipe: Recipe, parts: Parts, last: Stage) -> dict[str, Any]:
     """All that affects the result of the fine-tuning after the stages, by dotted name."""
     sources = {f"data.{name}": part.fingerprint for name, part in parts.tables.items()}
     return {**_settings(recipe), **sources, **store.versions(), "model": last.folder.name}
-
-
-def fingerprint(model: str) -> str:
-    """What an encoder is known by: a checksum of its folder's files, or its name and revision on the Hub."""
-    folder = Path(model)
-    if not folder.is_dir():
-        return f"{model}@{getattr(load_config(model), '_commit_hash', None)}"
-    files = {path.name: describe(path)["sha256"] for path in sorted(folder.glob("[!.]*")) if path.is_file()}
-    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:

@@ -97,6 +97,13 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress, num
     return Ready(settings, task, tokenizer, window, loaded, rows, cut, same, train_rows.where, dev, lora, kept, stage)
 
 
+def check_ahead(recipe: Recipe, parts: Parts) -> None:
+    """Refuse rows and a window that the fine-tuning would refuse, before the stages that lead to it are begun."""
+    task = fit_task(recipe, parts)
+    if recipe.model:
+        window_of(recipe, load_config(recipe.model), load_tokenizer(recipe.model), task)
+
+
 def _pooling(recipe: Recipe, config: Any, window: Window, task: Task[Any]) -> PoolingChoice:
     """What the head is to read: as the recipe says, or the task where it is the task's business."""
     said, own = recipe.layers.tokens, task.tokens

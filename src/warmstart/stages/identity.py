@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from warmstart import processes
+from warmstart.artifacts import describe
+from warmstart.encoders.load import load_config
 from warmstart.environment import environment
 from warmstart.recipe import FILES, Recipe
 from warmstart.stages.prepare import Parts
@@ -26,6 +31,7 @@ def identity(recipe: Recipe, parts: Parts, tokens: str) -> dict[str, Any]:
         **{f"recipe.{name}": value for name, value in sorted(settings.items())},
         **{f"data.{name}": part.fingerprint for name, part in parts.tables.items()},
         "data.tokens": tokens,
+        "model": fingerprint(recipe.model),
         "threads": found["threads"],
         "processes": processes.count(),
         "python": found["python"],
@@ -45,3 +51,12 @@ def flat(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
             yield from flat(inner, f"{key}.")
         else:
             yield key, inner
+
+
+def fingerprint(model: str) -> str:
+    """What an encoder is known by: a checksum of its folder's files, or its name and revision on the Hub."""
+    folder = Path(model)
+    if not folder.is_dir():
+        return f"{model}@{getattr(load_config(model), '_commit_hash', None)}"
+    files = {path.name: describe(path)["sha256"] for path in sorted(folder.glob("[!.]*")) if path.is_file()}
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()

@@ -15,7 +15,7 @@ from warmstart.stages import store
 from warmstart.stages.before import Stage, key_of
 from warmstart.stages.prepare import Parts
 
-TAKEN = ("stages", "predictions-dev.parquet", "predictions.parquet", "model", "metrics.json")
+TAKEN = ("stages/*-finetune", "predictions*.parquet", "model", "metrics.json")
 """What of a run is taken; metrics come last, since they say that a run is finished."""
 
 
@@ -37,9 +37,8 @@ def find(recipe: Recipe, parts: Parts, last: Stage, cache: Path) -> Path | None:
 def take(done: Path, folder: Path, progress: Progress) -> None:
     """Put what another run has made into this one's folder; shared on disk where possible, as nothing changes it."""
     if done != folder.resolve():
-        for name in TAKEN:
-            if (done / name).exists() and not (folder / name).exists():
-                _copy(done / name, folder / name)
+        for source in (path for name in TAKEN for path in sorted(done.glob(name))):
+            _copy(source, folder / source.relative_to(done))
     progress.say(f"the fine-tuning is finished ({done.name}); used as it stands")
 
 
@@ -50,18 +49,13 @@ def _note(recipe: Recipe, parts: Parts, last: Stage, cache: Path) -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    if source.is_file():
+    """Put a file or folder into its place, and away what a kill may have left there."""
+    if source.is_dir():
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target, copy_function=_link)
+    else:
+        target.unlink(missing_ok=True)
         _link(str(source), str(target))
-        return
-    # The stages before are written by the run itself.
-    chosen = {"stages": "*-finetune"}.get(source.name, "*")
-    for one in sorted(source.glob(chosen)):
-        place = target / one.name
-        if one.is_dir():
-            shutil.copytree(one, place, copy_function=_link)
-        else:
-            target.mkdir(exist_ok=True)
-            _link(str(one), str(place))
 
 
 def _link(source: str, target: str) -> None:

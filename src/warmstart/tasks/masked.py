@@ -238,7 +238,11 @@ class Masked(Task[MaskedOptions]):
         """Loss, perplexity and accuracy over all tokens asked; of pairs, the share that was told right."""
         sums = {name: sum(one[name] for one in predictions) for name in predictions[0]}
         loss = _share(sums["loss"], sums["tokens"])
-        found = {"accuracy": _share(sums["right"], sums["tokens"]), "loss": loss, "perplexity": math.exp(min(loss, 700))}
+        found = {
+            "accuracy": _share(sums["right"], sums["tokens"]),
+            "loss": loss,
+            "perplexity": math.exp(min(loss, 700)),
+        }
         return {**found, f"{self.order}_accuracy": _share(sums["pairs_right"], sums["pairs"])} if self.order else found
 
     def scores(
@@ -251,7 +255,10 @@ class Masked(Task[MaskedOptions]):
         at = [place for place, token in enumerate(ids) if token == self.tokenizer.mask_token_id]
         best = scores[at].softmax(1).topk(min(TOP, scores.shape[1]), dim=1)
         return [
-            [{"token": self.tokenizer.decode([token]).strip(), "score": score} for token, score in zip(*both, strict=True)]
+            [
+                {"token": self.tokenizer.decode([token]).strip(), "score": score}
+                for token, score in zip(*both, strict=True)
+            ]
             for both in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 

@@ -1,0 +1,121 @@
+"""The data of `stages.py`: labelled rows to fine-tune on, raw text to pre-train on, tasks to learn beside; written once
+into .cache/stages/data/.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import craft_sets
+from common import ROOT
+from craft_sets import MEASURE, OPEN, Rows, Set, _draw, _questions, _tabbed, _write
+
+CACHE = ROOT / ".cache" / "stages"
+
+
+def rt() -> tuple[Rows, Rows]:
+    """Sentences of film reviews."""
+    train, test = (_tabbed(MEASURE / "rt-polarity" / f"{part}.tsv") for part in ("train", "test"))
+    return _draw(train, 1000), test
+
+
+def trec() -> tuple[Rows, Rows]:
+    """Questions with their six coarse kinds."""
+    train, test = (_questions(MEASURE / "trec_qc" / name) for name in ("train_5500.label", "TREC_10.label"))
+    return _draw(train, 500), test
+
+
+def imdb() -> tuple[Rows, Rows]:
+    """Film reviews of which 128 tokens are seen."""
+    return _draw(_reviews("train"), 1000), _draw(_reviews("test"), 1000)
+
+
+def sst() -> tuple[Rows, Rows]:
+    """Phrases of film reviews, to learn beside another task."""
+    return _draw(_unseen_phrases(), 2000), _phrases(MEASURE / "sst" / "Binary" / "sentiment-dev")
+
+
+SETS = {
+    "rt": Set("rt-polarity: 2 labels, 1,000 rows to learn from, 1,066 to test on", rt, {}),
+    "trec": Set("TREC questions: 6 labels, 500 rows to learn from, 500 to test on", trec, {}),
+    "imdb": Set(
+        "IMDb: 2 labels, 1,000 reviews to learn from, 1,000 to test on, 128 tokens of each",
+        imdb,
+        {"window.tokens": 128, "learn.epochs": 3, "learn.rate": 1e-4},
+    ),
+}
+FILMS, QUESTIONS, WORLD = ("imdb", "sst", "movie_reviews"), ("questions",), ("wikitext",)
+CORPORA = {"rt": (FILMS, WORLD), "imdb": (FILMS, WORLD), "trec": (QUESTIONS, FILMS)}
+"""Texts near to a set's own, and texts of other kinds."""
+BESIDE = {"rt": ("sst", "trec"), "trec": ("sst", "rt"), "imdb": ("sst", "rt", "trec")}
+"""Tasks that a set is learned beside, itself included."""
+
+
+def data_of(name: str) -> dict[str, str]:
+    """The recipe's keys for the data of a set, whose files are written where they are missing."""
+    paths = {part: CACHE / "data" / f"{name}-{part}.csv" for part in ("train", "test")}
+    if not all(path.is_file() for path in paths.values()):
+        rows = sst() if name == "sst" else SETS[name].rows()
+        for path, some in zip(paths.values(), rows, strict=True):
+            _write(path, some)
+    return {f"data.{part}": str(path) for part, path in paths.items()}
+
+
+def others(name: str, model: str) -> list[str]:
+    """Recipe files of the tasks that a set is learned beside."""
+    found = []
+    for one in BESIDE[name]:
+        path = CACHE / "data" / f"{one}.yaml"
+        data = {key.removeprefix("data."): value for key, value in data_of(one).items()}
+        path.write_text(yaml.safe_dump({"model": model, "task": "classify", "data": data, "window": {"tokens": 128}}))
+        found.append(str(path))
+    return found
+
+
+def corpus(name: str) -> Path:
+    """A file of raw texts, written where it is missing."""
+    path = CACHE / "data" / f"{name}.jsonl"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS[name]()), encoding="utf-8")
+    return path
+
+
+def _reviews(part: str) -> Rows:
+    with gzip.open(MEASURE / "imdb" / f"{part}.csv.gz", "rt", newline="", encoding="utf-8") as file:
+        return [(row["sentiment"], row["review"].replace("<br />", " ")) for row in csv.DictReader(file)]
+
+
+def _phrases(path: Path) -> Rows:
+    cells = [line.rsplit("\t", 1) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    return [(label.strip(), text.strip()) for text, label in cells]
+
+
+def _unseen_phrases() -> Rows:
+    """Phrases that are nowhere in the test rows of rt-polarity, from whose sentences SST was made."""
+    tested = "\n".join(" ".join(text.lower().split()) for _, text in _tabbed(MEASURE / "rt-polarity" / "test.tsv"))
+    found = _phrases(MEASURE / "sst" / "Binary" / "sentiment-train")
+    return [(label, text) for label, text in found if " ".join(text.lower().split()) not in tested]
+
+
+def _wikitext() -> Iterable[str]:
+    """Paragraphs, without headings."""
+    with gzip.open(OPEN / "wikitext-2-raw" / "train.raw.gz", "rt", encoding="utf-8") as file:
+        yield from (line.strip() for line in file if len(line) > 100)
+
+
+TEXTS: dict[str, Callable[[], Any]] = {
+    # Test rows of the sets above are in none of these.
+    "imdb": lambda: (text for _, text in _draw(_reviews("train"), 3000)),
+    "sst": lambda: (text for _, text in _draw(_unseen_phrases(), 3000)),
+    "movie_reviews": lambda: (text for part in craft_sets.long() for _, text in part),
+    "questions": lambda: (text for _, text in _questions(MEASURE / "trec_qc" / "train_5500.label")),
+    "wikitext": _wikitext,
+}

@@ -1,0 +1,99 @@
+"""What a stage before the fine-tuning is worth: further pre-training within the task, in its domain, in others, and
+several tasks together, each beside plain fine-tuning on the same labelled rows.
+
+All pre-trainings have the same number of steps, and so has the multi-task stage. Stages are shared by all seeds and
+sets that ask for the same; runs are kept in .cache/stages/, so a stopped measurement goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from common import finish, weights, write_page
+from stage_sets import CACHE, CORPORA, SETS, corpus, data_of, others
+from tables import ABOUT, Lines, chosen, means, table
+
+STEPS = 200
+"""Optimizer steps of every stage before the fine-tuning."""
+BATCH, TOKENS, RATE = 32, 128, 1e-4
+LEARN = {"rate": RATE, "batch": BATCH}
+
+
+def pretrain(on: Any) -> dict[str, Any]:
+    """A stage that learns from raw text."""
+    return {"pretrain": {"on": on, "tokens": TOKENS, "steps": STEPS, "learn": LEARN}}
+
+
+def variants(name: str) -> dict[str, dict[str, Any]]:
+    """The stages to try on a set."""
+    near, far = CORPORA[name]
+    together = {"with": others(name, weights("minilm")), "learn": {**LEARN, "max_steps": STEPS}}
+    return {
+        "plain": {},
+        "within-task": {"before": [pretrain("within-task")]},
+        "in-domain": {"before": [pretrain({"in-domain": [str(corpus(one)) for one in near]})]},
+        "cross-domain": {"before": [pretrain({"cross-domain": [str(corpus(one)) for one in far]})]},
+        "multi-task": {"before": [{"multitask": together}]},
+    }
+
+
+def train(args: argparse.Namespace) -> None:
+    """Carry out what is missing."""
+    from warmstart.experiments.repeat import repeat
+
+    # The store of stages lies with the runs, so that removing the folder measures all anew.
+    os.environ["WARMSTART_CACHE"] = str(CACHE / "store")
+    for name in chosen(args.sets, SETS):
+        known = variants(name)
+        some = {one: known[one] for one in chosen(args.variants, known)}
+        recipe = {"model": weights("minilm"), **data_of(name), **SETS[name].recipe}
+        repeat(recipe, some, range(args.n), CACHE / name, Lines(name), keep="numbers")
+
+
+READING = """
+Not read yet.
+"""
+"""What the tables say, in plain words; written by hand after looking at them."""
+
+
+def page(found: dict[str, list[Any]]) -> str:
+    """The page's body."""
+    intro = (
+        f"Each stage alone before the same fine-tuning of all-MiniLM-L6-v2: {STEPS} steps of {BATCH} sequences of at "
+        f"most {TOKENS} tokens at a rate of {RATE:g}, masked tokens 15%; the multi-task stage {STEPS} steps of {BATCH} "
+        "rows, tasks drawn in proportion to their size. Which texts and tasks each is: `benchmarks/stage_sets.py`."
+    )
+    reference = dict.fromkeys(("within-task", "in-domain", "cross-domain", "multi-task"), "plain")
+    tables = [table(SETS[name].about, rows, reference) for name, rows in found.items()]
+    return "\n\n".join([intro, ABOUT, READING.strip(), *tables])
+
+
+def main() -> None:
+    """Train what is missing, then report on all that is there."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n", type=int, default=3, help="seeds (default 3)")
+    parser.add_argument("--sets", default="", help=f"some of {','.join(SETS)} (default all)")
+    parser.add_argument("--variants", default="", help="some of the variants, with commas (default all)")
+    parser.add_argument("--no-train", action="store_true", help="report on the runs that are there")
+    parser.add_argument("--write", action="store_true", help="write docs/results/stages.md")
+    args = parser.parse_args()
+    from warmstart.errors import WarmstartError
+    from warmstart.experiments.repeat import read_rows
+
+    if not args.no_train:
+        try:
+            train(args)
+        except WarmstartError as error:
+            print(error, file=sys.stderr)
+            sys.exit(error.exit_code)
+    found = {name: rows for name in SETS if (rows := read_rows(CACHE / name))}
+    if args.write:
+        write_page("stages", "What a stage before the fine-tuning is worth", "make results-stages", page(found))
+    finish({name: means(rows) for name, rows in found.items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""What results pages that compare variants share: their tables, progress in lines, names given with commas."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+ABOUT = """
+Behind a mean stand its 95% interval and, in brackets, the number of seeds. Two intervals of each difference answer two
+questions: would other training seeds show it, and would other test rows of this kind? p is the larger of two p values
+(paired t test over seeds, permutation test over rows), corrected for the number of comparisons in the table; it is
+bold where a difference may be claimed (0.05). A run has failed if it is hardly better than always giving one answer.
+Minutes are the training time of a run, with other work on the machine: a rough guide.
+""".strip()
+"""How a table is read."""
+
+
+class Lines:
+    """Progress as one line for each thing said."""
+
+    def __init__(self, about: str) -> None:
+        self.about, self.started = about, time.monotonic()
+
+    def bar(self, name: str, total: float | None) -> AbstractContextManager[Any]:
+        from warmstart.progress import silent
+
+        return silent.bar(name, total)
+
+    def say(self, text: str) -> None:
+        print(f"{(time.monotonic() - self.started) / 60:6.1f} min  {self.about}: {text}", flush=True)
+
+
+def chosen(text: str, known: Any) -> list[str]:
+    """Names given with commas between them, each known."""
+    names = text.split(",") if text else list(known)
+    if unknown := set(names) - set(known):
+        raise SystemExit(f"{', '.join(sorted(unknown))}: not known; known: {', '.join(known)}")
+    return names
+
+
+def table(title: str, rows: list[Any], reference: Mapping[str, str]) -> str:
+    """The variants of one set, the best first.
+
+    Args:
+        reference: The variant that each is compared with; those that are not named stand alone.
+    """
+    from warmstart.experiments.compare import compare_all, summarise
+
+    found = {one: summarise([row for row in rows if row.variant == one]) for one in {row.variant for row in rows}}
+    against = {one.variant: one for one in compare_all(rows, reference)}
+    lines = [
+        f"## {title}",
+        "",
+        f"Runs: {len(rows)}.",
+        "",
+        "| variant | accuracy, % | difference to | points, 95% over seeds | 95% over test rows | p (Holm) | failed "
+        "| minutes |",
+        "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for one in sorted(found.values(), key=lambda one: (-one.all.mean, one.variant)):
+        lines.append(f"| {one.variant} | {_mean(one)} | {_difference(against.get(one.variant))} | {_cost(one)} |")
+    return "\n".join(lines)
+
+
+def means(rows: list[Any]) -> dict[str, float]:
+    """The mean of each variant, for the closing line."""
+    from warmstart.experiments.compare import summarise
+
+    names = dict.fromkeys(row.variant for row in rows)
+    return {one: round(summarise([row for row in rows if row.variant == one]).all.mean, 4) for one in names}
+
+
+def _mean(one: Any) -> str:
+    def text(estimate: Any) -> str:
+        half = f" ± {100 * (estimate.high - estimate.mean):.1f}" if estimate.count > 1 else ""
+        return f"{100 * estimate.mean:.1f}{half} ({estimate.count})"
+
+    return text(one.all) + (f"; without failed {text(one.sound)}" if one.failed and one.sound.count else "")
+
+
+def _difference(one: Any) -> str:
+    if one is None:
+        return "– | – | – | –"
+    over = [f"{100 * e.low:+.1f} to {100 * e.high:+.1f}" if e and e.count > 1 else "–" for e in (one.seeds, one.rows)]
+    p = "–" if one.corrected != one.corrected else f"{one.corrected:.3f}"
+    return f"{one.reference} | {100 * one.difference:+.1f} ({over[0]}) | {over[1]} | {f'**{p}**' if one.shown else p}"
+
+
+def _cost(one: Any) -> str:
+    failed = ", ".join(f"seed {seed}" for seed in one.failed) or "0"
+    return f"{failed} | {one.seconds / 60:.1f}"

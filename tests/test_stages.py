@@ -1,0 +1,138 @@
+"""Stages before a fine-tuning: carried out once, kept for all, used again, and gone on with after a kill."""
+
+import json
+
+import pytest
+from safetensors.torch import load_file
+from typer.testing import CliRunner
+
+import warmstart
+from small import FAST
+from test_resume import Crash, Trouble, crash
+from warmstart.cli.main import app
+from warmstart.errors import RecipeError
+from warmstart.recipe import make_recipe
+from warmstart.run import Run
+
+PRETRAIN = {"pretrain": {"tokens": 32, "steps": 6, "learn": {"precision": "fp32", "batch": 8}}}
+SAVES = {"checkpoints": {"steps": 2, "after": "keep"}}
+LEARN = {"learn": {**FAST["learn"], "epochs": 1}}
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("WARMSTART_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def fit(encoder, files, tmp_path, cache):
+    def call(out, progress=None, **more):
+        settings = {"model": encoder, "before": [PRETRAIN], **LEARN, **SAVES, **more}
+        said = {"progress": progress} if progress else {}
+        return warmstart.fit(train=files["train"], test=files["test"], out=tmp_path / out, **settings, **said)
+
+    return call
+
+
+def weights(run):
+    return load_file(run.model / "model.safetensors")
+
+
+def kept(cache, stage="pretrain"):
+    return sorted(path for path in (cache / "stages").glob(f"{stage}-*") if path.is_dir())
+
+
+def test_a_fine_tuning_starts_where_the_stage_before_it_ended(fit, cache, encoder):
+    run = fit("run", learn={**LEARN["learn"], "rate": 1e-12})
+    [stage] = kept(cache)
+    before, after = load_file(f"{encoder}/model.safetensors"), load_file(stage / "model" / "model.safetensors")
+    name = "encoder.layer.0.output.dense.weight"
+    learned, start = after[f"bert.{name}"], before[name]
+    assert not learned.equal(start), "the stage has learned something"
+    assert weights(run)[f"bert.{name}"].allclose(learned, atol=1e-7)
+    told = json.loads((run.folder / "stages/01-pretrain/stage.json").read_text())
+    assert told["store"] == stage.name
+    assert told["training"]["steps"] == 6
+    assert 0 <= told["metrics"]["test"]["accuracy"] <= 1
+    assert (run.folder / "stages/02-finetune/history.json").is_file()
+    assert run.training["steps"] > 0
+
+
+def test_ten_fine_tunings_share_one_stage(fit, cache):
+    fit("one")
+    notes = Trouble()
+    fit("two", notes, seed=1)
+    assert len(kept(cache)) == 1
+    assert any("01-pretrain is finished" in line for line in notes.said)
+
+
+def test_the_same_again_trains_nothing(fit):
+    first, notes = fit("one"), Trouble(1, crash)
+    again = fit("two", notes)
+    assert any("fine-tuning is finished" in line for line in notes.said)
+    assert again.metrics == first.metrics
+    assert all(one.equal(two) for one, two in zip(weights(first).values(), weights(again).values(), strict=True))
+    assert again.training["history"] == first.training["history"]
+    assert warmstart.load(again.folder).predict(["a good film"])
+
+
+def test_reuse_can_be_refused(fit):
+    first = fit("one")
+    with pytest.raises(Crash):
+        fit("two", Trouble(1, crash), reuse=False)
+    again = fit("two", reuse=False)
+    assert all(one.equal(two) for one, two in zip(weights(first).values(), weights(again).values(), strict=True))
+
+
+@pytest.mark.parametrize("step", [1, 3, 5])
+def test_a_crash_in_a_stage(fit, cache, monkeypatch, tmp_path, step):
+    with pytest.raises(Crash):
+        fit("run", Trouble(step, crash))
+    assert not (kept(cache)[0] / "metrics.json").exists()
+    run = fit("run")
+    monkeypatch.setenv("WARMSTART_CACHE", str(tmp_path / "other"))
+    whole = fit("whole")
+    assert all(one.equal(two) for one, two in zip(weights(run).values(), weights(whole).values(), strict=True))
+
+
+def test_other_settings_make_another_stage_and_the_command_says_why(fit, cache, encoder, files, tmp_path):
+    fit("one")
+    recipe = {"model": encoder, "data.train": files["train"], "data.test": files["test"], "before": [PRETRAIN]}
+    path = tmp_path / "recipe.yaml"
+    path.write_text(make_recipe(recipe).yaml())
+    told = CliRunner().invoke(app, ["stages", str(path)])
+    assert "01-pretrain: finished" in told.output, told.output
+    changed = {"pretrain": {**PRETRAIN["pretrain"], "steps": 7}}
+    path.write_text(make_recipe({**recipe, "before": [changed]}).yaml())
+    told = CliRunner().invoke(app, ["stages", str(path)])
+    assert "recipe.learn.max_steps: then 6, now 7" in told.output, told.output
+    listed = json.loads(CliRunner().invoke(app, ["stages", "--json"]).output)
+    assert [one["stage"] for one in listed] == [kept(cache)[0].name]
+    assert CliRunner().invoke(app, ["stages", "--prune", "all"]).exit_code == 0
+    assert kept(cache) == []
+
+
+def test_texts_of_files_and_of_the_task_itself(fit, cache, tmp_path):
+    more = tmp_path / "more.csv"
+    more.write_text("review\n" + "\n".join(f"a film like number {n}" for n in range(40)) + "\n")
+    on = {"in-domain": ["within-task", {"file": str(more), "columns": {"text": "review"}}]}
+    fit("run", before=[{"pretrain": {**PRETRAIN["pretrain"], "on": on}}])
+    rows = json.loads((kept(cache)[0] / "data.json").read_text())["parts"]
+    own = len((tmp_path / "run" / "recipe.yaml").read_text()) and Run(tmp_path / "run").data["parts"]["train"]["rows"]
+    assert rows["train"]["rows"] + rows["test"]["rows"] == own + 40
+
+
+@pytest.mark.parametrize(
+    ("said", "match"),
+    [
+        ({"before": [{"pretrain": {"on": "everything"}}]}, "expected within-task"),
+        ({"before": [{}]}, "expected one of pretrain"),
+        ({"before": [{"pretrain": {"steps": 3, "learn": {"max_steps": 4}}}]}, "drop one"),
+        ({"scratch": {"width": 30, "heads": 4}}, "does not divide"),
+        ({"model": "x", "scratch": {}}, "drop one"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(said, match):
+    with pytest.raises(RecipeError, match=match):
+        make_recipe({**({} if "scratch" in said else {"model": "x"}), "data.train": "x.csv", **said})
