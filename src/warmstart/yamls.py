@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,27 @@ DEEPEST = 32
 MOST_VALUES = 50_000
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads safely, and only `true` and `false` as such: plain YAML takes a key `on`, or a column `no`, for them."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:bool"]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+
+
 def read_yaml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     """The mapping in a YAML file, and the line of each dotted key."""
     text = _text(path)
     try:
         _check_size(text, path)
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        values = yaml.safe_load(text)
+        node = yaml.compose(text, Loader=_Loader)
+        values = yaml.load(text, Loader=_Loader)  # noqa: S506
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
@@ -80,7 +95,7 @@ def parse_value(text: str) -> Any:
     if text[:1] not in {"[", "{", '"', "'"}:
         return text
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader=_Loader)  # noqa: S506
     except yaml.YAMLError as error:
         raise RecipeError(f"{text}: cannot be read as a list, a mapping or quoted text: {error}") from None
 
@@ -89,7 +104,10 @@ _WORDS = {"true": True, "false": False, "null": None}
 
 
 def _walk(node: Any, prefix: str, lines: dict[str, int], path: Path) -> None:
-    """Note the line of every key below a mapping node."""
+    """Note the line of every key below a mapping node; those in a list have its place in their name."""
+    if isinstance(node, yaml.SequenceNode):
+        for number, value in enumerate(node.value):
+            _walk(value, f"{prefix}{number}.", lines, path)
     if not isinstance(node, yaml.MappingNode):
         return
     for key, value in node.value:
