@@ -22,6 +22,7 @@ from warmstart.stages import reuse, store
 from warmstart.stages.before import Stage, stages_before
 from warmstart.stages.evaluate import evaluate
 from warmstart.stages.finetune import check_ahead, finetune, make_ready, saving_of
+from warmstart.stages.multitask import multitask
 from warmstart.stages.prepare import Parts, Rows, read_parts
 
 
@@ -98,6 +99,20 @@ def _go_before(recipe: Recipe, stages: list[Stage], progress: Progress, anyway: 
 
 
 def _carry_out_stage(recipe: Recipe, stage: Stage, progress: Progress, anyway: Iterable[str]) -> None:
+    if stage.options is not None:
+        with disk_errors(stage.folder), _work_folder(stage.folder) as work:
+            multitask(
+                stage.together,
+                stage.options,
+                stage.folder,
+                cache=cache_folder(),
+                work=work,
+                saves=recipe.checkpoints,
+                trainer=recipe.trainer,
+                progress=progress,
+                resume_anyway=anyway,
+            )
+        return
     assert stage.texts is not None
     if stage.recipe is None:
         from warmstart.encoders.scratch import make_encoder

@@ -7,12 +7,12 @@ import itertools
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import transformers
@@ -24,10 +24,10 @@ from warmstart.errors import RecipeError, Stopped, TrainingError
 from warmstart.progress import Progress, silent
 from warmstart.settings import Settings, arguments
 from warmstart.signals import StopAsked, stop_asked
-from warmstart.tasks.base import Task
 from warmstart.tuning.average import Averaging
 from warmstart.tuning.batches import EpochBatches, EpochRows, LengthBatches, Loader, RandomBatches, lengths_of
 from warmstart.tuning.consistency import divergence, doubled
+from warmstart.tuning.mixing import Mixed, MixedBatches
 from warmstart.tuning.schedules import schedule
 from warmstart.tuning.stopping import EarlyStop
 from warmstart.tuning.unfreeze import Unfreezing, learning
@@ -36,6 +36,22 @@ FEWEST_EPOCHS = 3
 """Epochs where none are asked for and there are rows enough."""
 ROWS = "rows"
 """What a loss is the mean over where its task says nothing else."""
+
+
+class Learned(Protocol):
+    """What a training asks of what is learned: a task, or several at once."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def doubles(self) -> bool: ...
+
+    def collate(self, features: Sequence[dict[str, Any]], tokenizer: Any) -> dict[str, Any]: ...
+
+    def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None: ...
+
+    def competing(self, outputs: Any, labels: Any) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -66,7 +82,7 @@ class Saving:
 
 def train(
     model: Any,
-    task: Task[Any],
+    task: Learned,
     tokenizer: Any,
     rows: Any,
     settings: Settings,
@@ -79,7 +95,7 @@ def train(
     """Train a model in place on encoded rows, going on from the newest checkpoint if there is one.
 
     Args:
-        rows: A `datasets.Dataset` of the task's features, each with its number as `row`.
+        rows: A `datasets.Dataset` of the task's features, each with its number as `row`; or `Mixed` rows.
         folder: Where the Trainer may put files of its own; removed where it puts none.
         saving: Where and when to save; a training without cannot be resumed.
         where: Names the row of a number, for messages.
@@ -112,7 +128,7 @@ def train(
     return Trained(done.global_step, trainer.seconds(), precision, history, early.values if early else [])
 
 
-def check(model: Any, task: Task[Any], rows: Any, settings: Settings, measured: bool) -> None:
+def check(model: Any, task: Learned, rows: Any, settings: Settings, measured: bool) -> None:
     """Refuse settings that do not go together, or with the model or the rows, before anything is trained or written.
 
     Args:
@@ -135,7 +151,7 @@ def check(model: Any, task: Task[Any], rows: Any, settings: Settings, measured: 
 
 def _trainer(
     model: Any,
-    task: Task[Any],
+    task: Learned,
     tokenizer: Any,
     rows: Any,
     settings: Settings,
@@ -203,6 +219,13 @@ def _passes(args: transformers.TrainingArguments, batches: int) -> int:
 def _batches(rows: Any, settings: Settings, args: transformers.TrainingArguments) -> RandomBatches:
     """The batches that the settings ask for, those of this process."""
     mine = {"processes": args.world_size, "process": args.process_index}
+    if isinstance(rows, Mixed):
+        mixed = MixedBatches(
+            rows, args.train_batch_size, by_length=settings.order == "by-length", seed=settings.seed, **mine
+        )
+        steps = len(mixed) / args.gradient_accumulation_steps
+        mixed.epochs = settings.max_steps / steps if settings.max_steps else _epochs(settings, len(mixed))
+        return mixed
     if settings.order == "random" and not settings.batch_tokens:
         return RandomBatches(len(rows), args.train_batch_size, seed=settings.seed, **mine)
     return _grouped(rows, settings, args.train_batch_size, **mine)
@@ -247,7 +270,7 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
 
     def __init__(
         self,
-        task: Task[Any],
+        task: Learned,
         layers: LayerMap,
         settings: Settings,
         keeping: Mapping[str, Any],

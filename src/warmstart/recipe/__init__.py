@@ -1,5 +1,6 @@
 """The recipe: which model, on what data, trained how; typed, read from YAML, and never importing torch."""
 
+from warmstart.recipe.multitask import Multitask
 from warmstart.recipe.parts import Data, File, Format, Layers, Learn, Lora, Saves, Split, TaskChoice, Window
 from warmstart.recipe.recipe import (
     FILES,
@@ -26,6 +27,7 @@ __all__ = [
     "Layers",
     "Learn",
     "Lora",
+    "Multitask",
     "Pretrain",
     "Recipe",
     "Saves",

@@ -149,6 +149,9 @@ def _from(recipe: Recipe, folder: Path) -> Recipe:
 
 def _stage_from(stage: Before, folder: Path) -> dict[str, Any]:
     """What changes in a stage when its paths are taken from a folder."""
+    if stage.multitask is not None:
+        files = [str(folder / file) for file in stage.multitask.others]
+        return {"multitask": stage.multitask.model_copy(update={"others": files})}
     if stage.pretrain is None or isinstance(stage.pretrain.on, str):
         return {}
     on: Corpus = {

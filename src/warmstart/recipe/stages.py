@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from warmstart.options import Options
+from warmstart.recipe.multitask import Multitask
 from warmstart.recipe.parts import File, Fraction, Layers, Learn
 
 WITHIN = "within-task"
@@ -88,6 +89,8 @@ class Before(Options):
 
     pretrain: Pretrain | None = None
     """Learn from raw text."""
+    multitask: Multitask | None = None
+    """Learn several tasks at once."""
 
     @model_validator(mode="after")
     def _one_stage(self) -> Self:

@@ -6,7 +6,7 @@ All of them are known before the first is begun: a stage is told by its settings
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,12 @@ from warmstart.data.table import Table
 from warmstart.errors import RecipeError, RunError
 from warmstart.jsons import MEGABYTE, read_object
 from warmstart.progress import Progress
-from warmstart.recipe import MEMORY, WITHIN, Data, Learn, Pretrain, Recipe, Split, TaskChoice, Window
+from warmstart.recipe import MEMORY, WITHIN, Data, Learn, Multitask, Pretrain, Recipe, Split, TaskChoice, Window
 from warmstart.schema import Schema
 from warmstart.stages import store
 from warmstart.stages.identity import fingerprint, flat
-from warmstart.stages.prepare import Parts
+from warmstart.stages.multitask import OWN, taking_part
+from warmstart.stages.prepare import Parts, read_parts
 
 LARGEST = 64 * MEGABYTE
 """The largest history of a training that is read."""
@@ -43,7 +44,11 @@ class Stage:
     recipe: Recipe | None = None
     """What is trained; its model is where the stage before it leaves one. None where nothing is."""
     texts: Texts | None = None
-    """What it learns from."""
+    """The raw text that it learns from."""
+    together: Mapping[str, Recipe] = field(default_factory=dict)
+    """Of several tasks at once, the recipe of each by its name."""
+    options: Multitask | None = None
+    """And how they are learned."""
 
     @property
     def finished(self) -> bool:
@@ -79,10 +84,15 @@ def stages_before(recipe: Recipe, parts: Parts, schema: Schema, cache: Path, pro
     for one in recipe.before:
         if found:
             model, told = str(found[-1].model), {"model": found[-1].folder.name}
-        assert one.pretrain is not None
-        texts, sources = _texts(one.pretrain, parts, schema, cache, progress)
-        made = _pretrain(one.pretrain, recipe, model)
-        found.append(_stage(one.name, {**_settings(made), **told, **sources}, cache, made, texts))
+        if one.pretrain is not None:
+            texts, sources = _texts(one.pretrain, parts, schema, cache, progress)
+            made = _pretrain(one.pretrain, recipe, model)
+            found.append(_stage(one.name, {**_settings(made), **told, **sources}, cache, recipe=made, texts=texts))
+        if one.multitask is not None:
+            start = recipe.model_copy(update={"model": model, "scratch": None, "before": []})
+            together, identity = _together(start, one.multitask, parts, cache, progress)
+            stage = {"together": together, "options": one.multitask}
+            found.append(_stage(one.name, {**identity, **told}, cache, **stage))
     return found
 
 
@@ -98,9 +108,31 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
     return {f"recipe.{name}": value for name, value in flat(recipe.model_dump(mode="json", exclude=other), "")}
 
 
-def _stage(name: str, identity: Mapping[str, Any], cache: Path, recipe: Any = None, texts: Any = None) -> Stage:
+def _stage(name: str, identity: Mapping[str, Any], cache: Path, **more: Any) -> Stage:
     whole = {**identity, **store.versions()}
-    return Stage(name, store.place(cache / "stages", name, whole), whole, recipe, texts)
+    return Stage(name, store.place(cache / "stages", name, whole), whole, **more)
+
+
+def _together(
+    recipe: Recipe, options: Multitask, parts: Parts, cache: Path, progress: Progress
+) -> tuple[dict[str, Recipe], dict[str, Any]]:
+    """The recipes of the tasks that are learned together, by name, and what affects the result of it."""
+    recipes = taking_part(recipe, options, Path())
+    identity = dict(flat(options.model_dump(mode="json", exclude={"others"}), "multitask."))
+    for name, one in recipes.items():
+        own = parts if name == OWN else _read(one, cache, progress)
+        identity |= {f"{name}.{key}": value for key, value in _settings(one).items() if _is_of_the_task(key)}
+        identity |= {f"{name}.data.{part}": rows.fingerprint for part, rows in own.tables.items()}
+    return recipes, identity
+
+
+def _read(recipe: Recipe, cache: Path, progress: Progress) -> Parts:
+    return read_parts(recipe, tasks.schema_of(recipe.task.name, recipe.task.options), cache, progress)
+
+
+def _is_of_the_task(key: str) -> bool:
+    """Whether a setting of one of several tasks counts: how it is trained is said for all of them."""
+    return not key.startswith(("recipe.learn.", "recipe.seed", "recipe.trainer"))
 
 
 def _pretrain(said: Pretrain, recipe: Recipe, model: str) -> Recipe:

@@ -41,6 +41,28 @@ def identity(recipe: Recipe, parts: Parts, tokens: str) -> dict[str, Any]:
     }
 
 
+def together(said: Mapping[str, Any], identities: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What a training of several tasks depends on: what is said for all, and of each its own under its name.
+
+    Args:
+        said: Options of the stage.
+        identities: The identity of each task, as it would be by itself.
+    """
+    own = ("recipe.task", "recipe.data", "recipe.window", "recipe.layers", "recipe.head", "data.")
+    first = next(iter(identities.values()))
+    return {
+        **dict(flat(said, "multitask.")),
+        "multitask.tasks": list(identities),
+        **{
+            f"{task}.{name}": found[name]
+            for task, found in identities.items()
+            for name in found
+            if name.startswith(own)
+        },
+        **{name: value for name, value in first.items() if not name.startswith(("recipe.", "data."))},
+    }
+
+
 def flat(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
     """Nested settings by dotted name, but for those that name files."""
     for name, inner in value.items():
