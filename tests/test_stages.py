@@ -136,3 +136,47 @@ def test_texts_of_files_and_of_the_task_itself(fit, cache, tmp_path):
 def test_what_does_not_go_together_is_refused(said, match):
     with pytest.raises(RecipeError, match=match):
         make_recipe({**({} if "scratch" in said else {"model": "x"}), "data.train": "x.csv", **said})
+
+
+@pytest.fixture
+def other(encoder, files, tmp_path):
+    """The recipe file of a second task."""
+    path = tmp_path / "stars.yaml"
+    path.write_text(make_recipe({"model": encoder, "task": "score", "data.train": files["scores"]}).yaml())
+    return str(path)
+
+
+def test_three_stages_in_one_recipe(fit, cache, other):
+    several = {"multitask": {"with": [other], "learn": {**LEARN["learn"], "max_steps": 6}}}
+    run = fit("run", before=[PRETRAIN, several])
+    [stage] = kept(cache, "multitask")
+    told = json.loads((run.folder / "stages/02-multitask/stage.json").read_text())
+    assert set(told["metrics"]) == {"own", "stars"}
+    assert warmstart.load(stage / "heads" / "stars").predict(["a good film"])[0].keys() == {"score"}
+    assert (run.folder / "stages/03-finetune/history.json").is_file()
+    notes = Trouble(1, crash)
+    fit("again", notes, before=[PRETRAIN, several])
+    assert len([line for line in notes.said if "is finished" in line]) == 3
+
+
+@pytest.mark.parametrize("step", [8, 14])
+def test_a_crash_in_any_stage_of_three(fit, monkeypatch, tmp_path, other, step):
+    """Of 6, 6 and 4 steps."""
+    several = {"multitask": {"with": [other], "learn": {**LEARN["learn"], "max_steps": 6}}}
+
+    class Late(Trouble):
+        """Trouble at a step counted over all stages."""
+
+        total = 0
+
+        def advance(self, amount=1, note=""):
+            self.total += amount if self.training else 0
+            if self.training and self.total == self.step:
+                self.what()
+
+    with pytest.raises(Crash):
+        fit("run", Late(step, crash), before=[PRETRAIN, several])
+    run = fit("run", before=[PRETRAIN, several])
+    monkeypatch.setenv("WARMSTART_CACHE", str(tmp_path / "other"))
+    whole = fit("whole", before=[PRETRAIN, several])
+    assert all(one.equal(two) for one, two in zip(weights(run).values(), weights(whole).values(), strict=True))

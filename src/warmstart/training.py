@@ -47,7 +47,13 @@ class Learned(Protocol):
     @property
     def doubles(self) -> bool: ...
 
+    def vary(
+        self, features: Sequence[dict[str, Any]], tokenizer: Any, seed: int, epoch: int, epochs: int
+    ) -> Sequence[dict[str, Any]]: ...
+
     def collate(self, features: Sequence[dict[str, Any]], tokenizer: Any) -> dict[str, Any]: ...
+
+    def counts(self, batch: Mapping[str, Any]) -> dict[str, int]: ...
 
     def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None: ...
 
@@ -250,7 +256,7 @@ def _newest(saving: Saving | None, progress: Progress) -> str | None:
     return str(path)
 
 
-def _collate(task: Task[Any], tokenizer: Any, seed: int, epochs: int, features: list[dict[str, Any]]) -> dict[str, Any]:
+def _collate(task: Learned, tokenizer: Any, seed: int, epochs: int, features: list[dict[str, Any]]) -> dict[str, Any]:
     """The batch of features as they are learned from in their epoch, with the numbers of its rows, for messages."""
     batch = task.collate(task.vary(features, tokenizer, seed, features[0]["epoch"], epochs), tokenizer)
     return {**batch, "row": torch.tensor([feature["row"] for feature in features])}

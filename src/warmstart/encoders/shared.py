@@ -90,7 +90,8 @@ class ManyHeads(nn.Module):
         if own and labels is not None:
             floats = {name: one.float() if _half(one) else one for name, one in outputs.items()}
             with torch.autocast(labels.device.type, enabled=False):  # as where a loss is computed outside a model
-                outputs["loss"] = own(floats, labels)
+                found: Any = own(floats, labels)
+            outputs["loss"] = sum(found.values()) if isinstance(found, Mapping) else found
         if "loss" in outputs:
             outputs["loss"] = self._weighted(which, outputs["loss"])
         return outputs

@@ -197,6 +197,15 @@ class _Together:
     def __init__(self, ready: Mapping[str, Ready]) -> None:
         self.ready = ready
 
+    def vary(
+        self, features: Sequence[dict[str, Any]], tokenizer: Any, seed: int, epoch: int, epochs: int
+    ) -> Sequence[dict[str, Any]]:
+        own = self.ready[features[0]["which"]]
+        return own.task.vary(features, own.tokenizer, seed, epoch, epochs)
+
+    def counts(self, batch: Mapping[str, Any]) -> dict[str, int]:
+        return {}  # a task's loss is one number here, and counts by the rows of its batch
+
     def collate(self, features: Sequence[dict[str, Any]], tokenizer: Any) -> dict[str, Any]:
         own = self.ready[features[0]["which"]]
         return {**own.task.collate(features, own.tokenizer), "which": features[0]["which"]}
