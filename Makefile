@@ -62,6 +62,14 @@ results-craft:  ## What each piece of the craft is worth (N= seeds; ARGS="--sets
 results-tasks:  ## Every task on real data beside a peer (N= seeds; ARGS="--sets wnut17 --sizes part"). Hours.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/tasks.py $(SIZE) $(ARGS)
 
+.PHONY: bench-corpus
+bench-corpus:  ## Memory of a pre-training on a corpus of N= documents and on one ten times as large.
+	@$(PYTHON) benchmarks/corpus.py $(SIZE)
+
+.PHONY: results-scratch
+results-scratch:  ## A small encoder from nothing but wikitext-2 (N= optimizer steps). About 20 minutes.
+	@$(PYTHON) benchmarks/scratch.py $(SIZE)
+
 .PHONY: results-stages
 results-stages:  ## What a stage before the fine-tuning is worth (N= seeds; ARGS="--sets rt --variants plain"). Hours.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/stages.py $(SIZE) $(ARGS)

@@ -30,11 +30,11 @@ def write_rows(path: Path, rows: int) -> None:
             file.write(f"{words} {number},{'pos' if number % 2 else 'neg'}\n")
 
 
-def peak(train: Path, test: Path, model: Path, folder: Path) -> dict[str, float]:
+def peak(train: Path, model: Path, folder: Path, *more: str) -> dict[str, float]:
     """Run `fit` and give its highest resident memory in GB, all of it and what is its own (not mapped files)."""
     import psutil
 
-    command = [sys.executable, "-m", "warmstart.cli.main", "fit", str(train), "--test", str(test), "--max-steps", "5"]
+    command = [sys.executable, "-m", "warmstart.cli.main", "fit", str(train), *more, "--max-steps", "5"]
     command += ["--model", str(model), "--out", str(folder / f"run-{train.stem}"), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     errors: list[str] = []
@@ -69,7 +69,7 @@ def main() -> None:
         for rows in (FEW, args.n):
             path = folder / f"rows-{rows}.csv"
             write_rows(path, rows)
-            found[rows] = peak(path, folder / f"rows-{FEW}.csv", model, folder)
+            found[rows] = peak(path, model, folder, "--test", str(folder / f"rows-{FEW}.csv"))
     above = found[args.n]["rss"] - found[FEW]["rss"]
     own = found[args.n]["own"] - found[FEW]["own"]
     figures = {

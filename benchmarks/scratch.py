@@ -1,0 +1,121 @@
+"""A small encoder from nothing but wikitext-2.
+
+Does the loss of masked tokens fall below the entropy of single tokens, and can it tell the next sentences from others?
+
+The run is kept in .cache/scratch/, so a stopped measurement goes on where it was.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from common import ROOT, arguments, finish, write_page
+from craft_sets import OPEN
+from tables import Lines
+
+CACHE = ROOT / ".cache" / "scratch"
+SHAPE = {"layers": 4, "width": 192, "heads": 4, "vocabulary": 6000, "tokens": 64}
+TOKENS, BATCH, RATE = 64, 64, 1e-3
+
+
+def texts(part: str) -> Path:
+    """The paragraphs of a part, blank lines between them, without headings."""
+    path = CACHE / "data" / f"{part}.txt"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with gzip.open(OPEN / "wikitext-2-raw" / f"{part}.raw.gz", "rt", encoding="utf-8") as file:
+            path.write_text("\n\n".join(line.strip() for line in file if len(line) > 100) + "\n", encoding="utf-8")
+    return path
+
+
+def entropy(model: Path, text: str) -> float:
+    """The entropy of the tokens of a text one by one, in nats: what is left to a guess that knows nothing around."""
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    ids = [
+        one for line in text.split("\n\n") for one in tokenizer(line, add_special_tokens=False, verbose=False).input_ids
+    ]
+    counts = Counter(ids)
+    return -sum(count / len(ids) * math.log(count / len(ids)) for count in counts.values())
+
+
+def draw(history: list[dict[str, float]], floor: float, path: Path) -> None:
+    """The two losses over the steps, and the entropy as a line."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    figure, both = pyplot.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    marks = {"mlm": (floor, "entropy of single tokens"), "nsp": (math.log(2), "chance")}
+    for place, (name, (mark, told)) in zip(both, marks.items(), strict=True):
+        place.plot([one["step"] for one in history], [one[f"loss_{name}"] for one in history], linewidth=1.2)
+        place.axhline(mark, color="#d62728", linestyle="--", linewidth=1, label=told)
+        place.set_title({"mlm": "loss of masked tokens", "nsp": "loss of next sentences"}[name], fontsize=11)
+        place.spines[["top", "right"]].set_visible(False)
+        place.legend(frameon=False, fontsize=9)
+    figure.supxlabel("optimizer steps", fontsize=10)
+    figure.savefig(path, format="svg", metadata={"Date": None}, facecolor="white")
+    pyplot.close(figure)
+
+
+def main() -> None:
+    """Train, or go on, and report."""
+    args = arguments(__doc__ or "", 2000, "optimizer steps")
+    from scipy.stats import binomtest
+
+    from warmstart.pipeline import carry_out
+    from warmstart.recipe import make_recipe
+    from warmstart.run import Run
+
+    folder = CACHE / f"run-{args.n}"
+    recipe = {
+        "scratch": SHAPE,
+        "task": {"name": "masked", "objective": "mlm+nsp"},
+        "data.train": str(texts("train")),
+        "data.test": str(texts("valid")),
+        "window.tokens": TOKENS,
+        "learn": {"rate": RATE, "batch": BATCH, "max_steps": args.n, "warmup": 0.1},
+    }
+    if not (folder / "metrics.json").is_file():
+        carry_out(make_recipe(recipe), folder, Lines("wikitext-2"))
+    run = Run(folder)
+    found = run.metrics["test"]
+    floor = entropy(run.model, texts("valid").read_text(encoding="utf-8"))
+    pairs = found["nsp_pairs"]
+    chance = binomtest(round(found["nsp_accuracy"] * pairs), pairs, 0.5, alternative="greater")
+    figures: dict[str, Any] = {
+        "steps": args.n,
+        "loss": round(found["loss"], 4),
+        "entropy": round(floor, 4),
+        "accuracy": round(found["accuracy"], 4),
+        "nsp_accuracy": round(found["nsp_accuracy"], 4),
+        "nsp_low": round(chance.proportion_ci(0.95).low, 4),
+        "minutes": round(run.training["seconds"] / 60, 1),
+    }
+    if args.write:
+        draw(run.training["history"], floor, ROOT / "docs" / "results" / "scratch.svg")
+        write_page("scratch", "An encoder from scratch", "make results-scratch", _page(figures, pairs))
+    finish(figures)
+
+
+def _page(figures: dict[str, Any], pairs: int) -> str:
+    return (
+        f"A BERT of {SHAPE['layers']} blocks of width {SHAPE['width']} and a tokenizer of {SHAPE['vocabulary']:,} "
+        f"pieces, both from nothing but the training part of wikitext-2: {figures['steps']:,} steps of {BATCH} "
+        f"sequences of at most {TOKENS} tokens, {figures['minutes']} minutes.\n\n"
+        "![The loss of masked tokens and of next sentences over the steps](scratch.svg)\n\n"
+        f"On the validation part the loss of masked tokens is **{figures['loss']}** nats, the entropy of its single "
+        f"tokens {figures['entropy']}; {figures['accuracy']:.1%} of them are found. Which of two stretches of text "
+        f"follow one another is told right in **{figures['nsp_accuracy']:.1%}** of {pairs:,} pairs; by chance it would "
+        f"be half, and the lower end of the one-sided 95% interval is {figures['nsp_low']:.1%}."
+    )
+
+
+if __name__ == "__main__":
+    main()
