@@ -197,7 +197,8 @@ def _epochs(settings: Settings, batches: int) -> float:
 def _passes(args: transformers.TrainingArguments, batches: int) -> int:
     """How many epochs are begun in the training."""
     steps = math.ceil(batches / args.gradient_accumulation_steps)
-    return math.ceil(args.max_steps / steps if args.max_steps > 0 else args.num_train_epochs)
+    epochs: float = args.max_steps / steps if args.max_steps > 0 else args.num_train_epochs
+    return math.ceil(epochs)
 
 
 def _batches(rows: Any, settings: Settings, args: transformers.TrainingArguments) -> RandomBatches:
@@ -227,9 +228,7 @@ def _newest(saving: Saving | None, progress: Progress) -> str | None:
     return str(path)
 
 
-def _collate(
-    task: Task[Any], tokenizer: Any, seed: int, epochs: int, features: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _collate(task: Task[Any], tokenizer: Any, seed: int, epochs: int, features: list[dict[str, Any]]) -> dict[str, Any]:
     """The batch of features as they are learned from in their epoch, with the numbers of its rows, for messages."""
     batch = task.collate(task.vary(features, tokenizer, seed, features[0]["epoch"], epochs), tokenizer)
     return {**batch, "row": torch.tensor([feature["row"] for feature in features])}

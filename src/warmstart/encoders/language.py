@@ -75,7 +75,9 @@ def _weights(folder: Path, head: PairHead) -> dict[str, torch.Tensor]:
     wanted = {name: tuple(tensor.shape) for name, tensor in head.state_dict().items()}
     shapes = {name: tuple(tensor.shape) for name, tensor in found.items()}
     if shapes != wanted:
-        raise ModelError(f"{folder}: {NAME}: found {shapes or 'no weights'}, expected {wanted}; its weights are damaged")
+        raise ModelError(
+            f"{folder}: {NAME}: found {shapes or 'no weights'}, expected {wanted}; its weights are damaged"
+        )
     return found
 
 

@@ -55,7 +55,8 @@ class MaskedOptions(Options):
     def rate(self, random: np.random.Generator, done: float) -> float:
         """The share to mask when so much of the training is done, from 0 to 1."""
         if isinstance(self.mask, list):
-            return float(random.uniform(*self.mask))
+            low, high = self.mask
+            return float(random.uniform(low, high))
         return self.mask + ((self.mask_to or self.mask) - self.mask) * done
 
 
@@ -158,15 +159,19 @@ class Masked(Task[MaskedOptions]):
         return batch
 
     def counts(self, batch: Mapping[str, Any]) -> dict[str, int]:
-        names = {self.part: "tokens", **({self.order: "follows"} if self.order else {})}
-        return {part: int((batch["labels"][name] != IGNORED).sum()) for part, name in names.items()}
+        found = {self.part: int((batch["labels"]["tokens"] != IGNORED).sum())}
+        if self.order:
+            found[self.order] = int((batch["labels"]["follows"] != IGNORED).sum())
+        return found
 
     def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
         super().loss(smoothing)
 
         def own(outputs: Any, labels: Mapping[str, Any]) -> dict[str, Any]:
             found = {self.part: _mean(_tokens(outputs), labels["tokens"])}
-            return {**found, self.order: _mean(_order(outputs), labels["follows"])} if self.order else found
+            if self.order:
+                found[self.order] = _mean(_order(outputs), labels["follows"])
+            return found
 
         return own
 
@@ -238,7 +243,11 @@ class Masked(Task[MaskedOptions]):
         """Loss, perplexity and accuracy over all tokens asked; of pairs, the share that was told right."""
         sums = {name: sum(one[name] for one in predictions) for name in predictions[0]}
         loss = _share(sums["loss"], sums["tokens"])
-        found = {"accuracy": _share(sums["right"], sums["tokens"]), "loss": loss, "perplexity": math.exp(min(loss, 700))}
+        found = {
+            "accuracy": _share(sums["right"], sums["tokens"]),
+            "loss": loss,
+            "perplexity": math.exp(min(loss, 700)),
+        }
         return {**found, f"{self.order}_accuracy": _share(sums["pairs_right"], sums["pairs"])} if self.order else found
 
     def scores(
@@ -251,7 +260,10 @@ class Masked(Task[MaskedOptions]):
         at = [place for place, token in enumerate(ids) if token == self.tokenizer.mask_token_id]
         best = scores[at].softmax(1).topk(min(TOP, scores.shape[1]), dim=1)
         return [
-            [{"token": self.tokenizer.decode([token]).strip(), "score": score} for token, score in zip(*both, strict=True)]
+            [
+                {"token": self.tokenizer.decode([token]).strip(), "score": score}
+                for token, score in zip(*both, strict=True)
+            ]
             for both in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 
