@@ -23,7 +23,7 @@ from warmstart.recipe import Recipe, load_recipe
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-ENCODERS = {"sentence-transformers/all-MiniLM-L6-v2": "bert"}
+ENCODERS = {"sentence-transformers/all-MiniLM-L6-v2": "bert", "google-bert/bert-base-uncased": "bert"}
 """Encoders that pages name, and the tiny architecture that stands in for each."""
 JAPANESE = "tohoku-nlp/bert-base-japanese-char-v3"
 """The Japanese encoder that pages name."""

@@ -18,9 +18,15 @@ ORDERS = {
     "tokens": {"order": "by-length", "batch_tokens": 400},
     "unfreezing": {"order": "by-length"},
     "frozen": {"order": "by-length"},
+    "masked": {"order": "by-length"},
 }
-LAYERS = {"unfreezing": {"unfreeze": "gradual"}, "frozen": {"freeze": "encoder", "head": "bilstm"}}
-ALIKE = ["random", "by-length", *LAYERS]
+MORE = {
+    "unfreezing": {"layers": {"unfreeze": "gradual"}},
+    "frozen": {"layers": {"freeze": "encoder", "head": "bilstm"}},
+    # Two means, one over tokens and one over pairs, of which no two batches have as many.
+    "masked": {"task": {"name": "masked", "objective": "mlm+sop", "mask": [0.1, 0.5], "unit": "word"}},
+}
+ALIKE = ["random", "by-length", *MORE]
 ON = ["random", "by-length", "tokens"]
 
 
@@ -33,6 +39,8 @@ def folder(tmp_path_factory, files, encoder):
     # 61 rows: the last step of an epoch is short, and its two parts differ.
     lines = [f"{'the good film ' * (n % 7 + 1)}{n},{'pos' if n % 2 else 'neg'}" for n in range(61)]
     (folder / "train.csv").write_text("text,label\n" + "\n".join(lines) + "\n")
+    texts = [f"{'A good film. ' * (n % 7 + 1)}Bob loved {n}." for n in range(61)]
+    (folder / "texts.txt").write_text("\n\n".join(texts))
 
     def of(out, batch, order, model, stop=None, noted=None):
         learn = {"rate": 1e-3, "epochs": 2, "batch": batch, "precision": "fp32", **ORDERS[order]}
@@ -42,8 +50,10 @@ def folder(tmp_path_factory, files, encoder):
 
     shared = []
     for order in ALIKE:
-        more = {"layers": LAYERS[order]} if order in LAYERS else {}
-        torchrun_fit.fit(**of(f"one-{order}", 32, order, calm), **more)
+        more = MORE.get(order, {})
+        if order == "masked":
+            more = {**more, "train": str(folder / "texts.txt"), "test": str(folder / "texts.txt")}
+        torchrun_fit.fit(**(of(f"one-{order}", 32, order, calm) | more))
         shared.append(of(f"two-{order}", 16, order, calm) | more)
     for order in ON:  # with dropout
         shared.append(of(f"left-{order}", 4, order, encoder))
@@ -75,6 +85,8 @@ def test_two_processes_learn_what_one_learns(folder, order):
     assert max(float((alone[name] - shared[name]).abs().max()) for name in alone) < 1e-5
     told = [json.loads((run / "stages/01-finetune/history.json").read_text()) for run in runs]
     assert told[0]["steps"] == told[1]["steps"] == 4
+    for one_noted, two_noted in zip(told[0]["history"], told[1]["history"], strict=True):
+        assert one_noted == pytest.approx(two_noted, abs=1e-4)
     written = [sorted(str(path.relative_to(run)) for path in run.rglob("*")) for run in runs]
     assert written[0] == written[1]
 

@@ -12,6 +12,7 @@ from typing import Any
 from warmstart import processes, tasks
 from warmstart.artifacts import disk_errors, publish, sweep, write_json, write_text
 from warmstart.deploy.predictor import Predictor
+from warmstart.encoders.scratch import make_encoder
 from warmstart.environment import environment
 from warmstart.errors import RunError
 from warmstart.progress import Progress, silent
@@ -115,8 +116,6 @@ def _carry_out_stage(recipe: Recipe, stage: Stage, progress: Progress, anyway: I
         return
     assert stage.texts is not None
     if stage.recipe is None:
-        from warmstart.encoders.scratch import make_encoder
-
         assert recipe.scratch is not None
         with processes.main_first():
             if processes.is_main():

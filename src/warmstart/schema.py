@@ -78,7 +78,7 @@ class Schema:
 
     @property
     def answer(self) -> Column | None:
-        """The column that holds what is learned, the first of several; None where the text itself is learned."""
+        """The column that holds what is learned, the first of several; None where it is the text itself."""
         return next((column for column in self.columns if column.answer), None)
 
     def questions(self) -> Schema:

@@ -219,7 +219,8 @@ def _epochs(settings: Settings, batches: int) -> float:
 def _passes(args: transformers.TrainingArguments, batches: int) -> int:
     """How many epochs are begun in the training."""
     steps = math.ceil(batches / args.gradient_accumulation_steps)
-    return math.ceil(args.max_steps / steps if args.max_steps > 0 else args.num_train_epochs)
+    epochs: float = args.max_steps / steps if args.max_steps > 0 else args.num_train_epochs
+    return math.ceil(epochs)
 
 
 def _batches(rows: Any, settings: Settings, args: transformers.TrainingArguments) -> RandomBatches:

@@ -23,6 +23,7 @@ def command(
     quotes: options.Quotes = None,
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
+    document: options.Document = None,
     drop: Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled")] = None,
     precision: options.Precision = "fp32",
     json: options.Json = False,

@@ -60,6 +60,7 @@ def command(
     quotes: options.Quotes = None,
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
+    document: options.Document = None,
     precision: options.Precision = "fp32",
     store: Annotated[str, typer.Option("--store", help="How numbers are stored: fp32, or fp16 for half the size.")] = (
         "fp32"

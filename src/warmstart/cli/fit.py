@@ -60,6 +60,7 @@ def command(
     quotes: options.Quotes = None,
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
+    document: options.Document = None,
     drop: Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled|shared")] = None,
     rate: Annotated[float | None, field("learn.rate", "--rate")] = None,
     epochs: Annotated[float | None, field("learn.epochs", "--epochs")] = None,

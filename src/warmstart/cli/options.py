@@ -33,6 +33,7 @@ Header = Annotated[bool | None, field("data.header", "--header/--no-header")]
 Quotes = Annotated[str | None, field("data.quotes", "--quotes", metavar="double|none")]
 Encoding = Annotated[str | None, field("data.encoding", "--encoding", metavar="NAME")]
 ExtraColumns = Annotated[str | None, field("data.extra_columns", "--extra-columns", metavar="refuse|ignore")]
+Document = Annotated[str | None, field("data.document", "--document", metavar="paragraph|line")]
 Precision = Annotated[
     str, typer.Option("--precision", help="fp32 as plain transformers computes, bf16, fp16, or auto.")
 ]
@@ -47,6 +48,7 @@ READING = {
     "quotes": "data.quotes",
     "encoding": "data.encoding",
     "extra_columns": "data.extra_columns",
+    "document": "data.document",
 }
 """Recipe field of each option that says how a file is read."""
 

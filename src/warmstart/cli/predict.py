@@ -38,6 +38,7 @@ def command(
     quotes: options.Quotes = None,
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
+    document: options.Document = None,
     precision: options.Precision = "fp32",
     json: options.Json = False,
 ) -> None:

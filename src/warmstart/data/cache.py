@@ -28,7 +28,7 @@ from warmstart.schema import Schema
 ROWS = "rows.arrow"
 STEP = 10_000
 """Rows between two moves of the progress bar."""
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Part of every key: raise it when reading or storing changes, and old folders are no longer found."""
 
 Opened = tuple[str, Any, dict[str, Any]]
@@ -86,6 +86,7 @@ def _key(source: Source, schema: Schema, drop_unlabelled: bool, bar: Bar) -> str
             source.quotes,
             source.encoding,
             source.extra_columns,
+            source.document,
             source.label_separator,
             drop_unlabelled,
         ],

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from warmstart.data import conll, delimited, hub, joined, json_rows, jsonl, parquet, qrels
+from warmstart.data import conll, delimited, hub, joined, json_rows, jsonl, parquet, qrels, txt
 from warmstart.data.findings import Findings
 from warmstart.data.source import Record, Source, Wanted, format_of, is_hub, place, unit, wanted
 from warmstart.data.values import Fault, Values
@@ -116,6 +116,7 @@ _READERS: dict[str, Callable[[str, Source, Sequence[Wanted], Findings], Iterator
     "json": json_rows.records,
     "conll": conll.records,
     "qrels": qrels.records,
+    "txt": txt.records,
 }
 """The reader of each format that is neither delimited nor Parquet."""
 

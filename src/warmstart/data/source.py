@@ -10,7 +10,7 @@ from typing import Literal
 from warmstart.errors import DataError, RecipeError, nearest
 from warmstart.schema import Column, Schema
 
-Format = Literal["csv", "tsv", "jsonl", "json", "conll", "qrels", "parquet"]
+Format = Literal["csv", "tsv", "jsonl", "json", "conll", "qrels", "txt", "parquet"]
 Record = tuple[int, list[object]]
 """What a format's reader gives: the line (or row) number, then the raw value of each wanted column."""
 
@@ -25,6 +25,7 @@ _SUFFIXES: dict[str, Format] = {
     ".bio": "conll",
     ".qrels": "qrels",
     ".qrel": "qrels",
+    ".txt": "txt",
     ".parquet": "parquet",
 }
 HUB = "hub:"
@@ -34,6 +35,7 @@ GIVES: dict[str, tuple[str, ...]] = {
     "conll": ("text", "words", "entities"),
     "json": ("id",),
     "qrels": (*JOINED, "label"),
+    "txt": ("text",),
 }
 """Columns that a format gives by itself, whatever the file calls them; read where the schema has them. An `id` is
 read where a row has one."""
@@ -54,6 +56,7 @@ class Source:
         quotes: Whether cells may stand in double quotes; None means yes for CSV and no for TSV.
         encoding: How a text file's bytes become characters.
         extra_columns: What to do with a row of more cells than the first row has.
+        document: Whether a document of a txt file is a `paragraph`, what stands between blank lines, or a `line`.
         label_separator: What stands between the labels in one text cell (kind `labels`).
         queries: Where the texts are that the rows name by `query_id`; None where the rows hold them.
         documents: Where those are that they name by `document_id`.
@@ -66,6 +69,7 @@ class Source:
     quotes: Literal["double", "none"] | None = None
     encoding: str = "utf-8"
     extra_columns: Literal["refuse", "ignore"] = "refuse"
+    document: Literal["paragraph", "line"] = "paragraph"
     label_separator: str | None = None
     queries: Source | None = None
     documents: Source | None = None

@@ -11,7 +11,7 @@ from warmstart import windows
 from warmstart.options import Options
 
 Fraction = Annotated[float, Field(ge=0, lt=1)]
-Format = Literal["csv", "tsv", "jsonl", "json", "conll", "qrels", "parquet"]
+Format = Literal["csv", "tsv", "jsonl", "json", "conll", "qrels", "txt", "parquet"]
 
 
 class File(Options):
@@ -31,6 +31,8 @@ class File(Options):
     """As `data.encoding`."""
     extra_columns: Literal["refuse", "ignore"] | None = None
     """As `data.extra_columns`."""
+    document: Literal["paragraph", "line"] | None = None
+    """As `data.document`."""
     label_separator: str | None = None
     """As `data.label_separator`."""
     queries: str | list[str] | File | None = None
@@ -66,7 +68,7 @@ class Data(Options):
     """The file's column for each of the task's, as `{text: review, label: stars}`; without a header, its number. For a
     list of texts several columns can be named: `{endings: [choice0, choice1]}`; its last cells may be empty."""
     format: Format | None = None
-    """csv, tsv, jsonl, json, conll, qrels or parquet. None: by the file's suffix."""
+    """csv, tsv, jsonl, json, conll, qrels, txt or parquet. None: by the file's suffix."""
     header: bool = True
     """Whether the first line of a csv or tsv names the columns. Without, columns are numbered from 1."""
     quotes: Literal["double", "none"] | None = None
@@ -75,6 +77,8 @@ class Data(Options):
     """The encoding of the text files; never guessed."""
     extra_columns: Literal["refuse", "ignore"] = "refuse"
     """What to do with a row that has more cells than the first one."""
+    document: Literal["paragraph", "line"] = "paragraph"
+    """What a document of a txt file is: a `paragraph`, all that stands between blank lines, or a `line`."""
     label_separator: str | None = None
     """What stands between several labels in one cell, as `|`."""
     queries: str | list[str] | File | None = None
@@ -100,7 +104,7 @@ class Data(Options):
         own = given if isinstance(given, File) else File(file=given)
         options = {
             name: getattr(self, name) if getattr(own, name) is None else getattr(own, name)
-            for name in ("format", "header", "quotes", "encoding", "extra_columns", "label_separator")
+            for name in ("format", "header", "quotes", "encoding", "extra_columns", "document", "label_separator")
         }
         files = (own.file,) if isinstance(own.file, str) else tuple(own.file)
         texts = {
@@ -138,7 +142,8 @@ class Window(Options):
     Sun et al. (2019) have it, and the same share, rounded up, where there is another room for a text."""
     overlap: Annotated[int, Field(ge=0)] | None = None
     """With `slices`, how many tokens a slice shares with the one before. None: 0; but a quarter of the window in tasks
-    that find places in a text, `tag` and `span`, which see a long text in overlapping windows whatever `keep` says."""
+    that find places in a text, `tag` and `span`, which see a long text in overlapping windows whatever `keep` says.
+    `masked` sees a long text in windows, too, and they share nothing."""
     most: Annotated[int, Field(ge=1)] | None = None
     """With `slices`, the most slices a text; what is beyond is cut, counted and told. None: all."""
     pool: Literal["mean", "max", "attention"] = "mean"

@@ -55,7 +55,8 @@ class MaskedOptions(Options):
     def rate(self, random: np.random.Generator, done: float) -> float:
         """The share to mask when so much of the training is done, from 0 to 1."""
         if isinstance(self.mask, list):
-            return float(random.uniform(*self.mask))
+            low, high = self.mask
+            return float(random.uniform(low, high))
         return self.mask + ((self.mask_to or self.mask) - self.mask) * done
 
 
@@ -158,15 +159,19 @@ class Masked(Task[MaskedOptions]):
         return batch
 
     def counts(self, batch: Mapping[str, Any]) -> dict[str, int]:
-        names = {self.part: "tokens", **({self.order: "follows"} if self.order else {})}
-        return {part: int((batch["labels"][name] != IGNORED).sum()) for part, name in names.items()}
+        found = {self.part: int((batch["labels"]["tokens"] != IGNORED).sum())}
+        if self.order:
+            found[self.order] = int((batch["labels"]["follows"] != IGNORED).sum())
+        return found
 
     def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
         super().loss(smoothing)
 
         def own(outputs: Any, labels: Mapping[str, Any]) -> dict[str, Any]:
             found = {self.part: _mean(_tokens(outputs), labels["tokens"])}
-            return {**found, self.order: _mean(_order(outputs), labels["follows"])} if self.order else found
+            if self.order:
+                found[self.order] = _mean(_order(outputs), labels["follows"])
+            return found
 
         return own
 

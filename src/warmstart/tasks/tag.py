@@ -146,6 +146,9 @@ class Tag(Task[TagOptions]):
             batch["labels"] = pad_labels([one["labels"] for one in features], tokenizer, IGNORED)
         return batch
 
+    def counts(self, batch: Mapping[str, Any]) -> dict[str, int]:
+        return {"": int((batch["labels"] != IGNORED).sum())}
+
     def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
         if self.options.crf and smoothing:
             raise RecipeError(f"learn.smoothing: found {smoothing}, but task.crf scores whole rows of tags; drop one")

@@ -1,0 +1,332 @@
+"""masked: which tokens are asked, that documents stay apart, and what is learned beside them."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader
+
+import warmstart
+from tiny import ARCHITECTURES, save_japanese, save_tiny, tiny_japanese, tiny_tokenizer
+from warmstart.encoders.load import load_encoder, load_tokenizer
+from warmstart.errors import DataError, ModelError, RecipeError
+from warmstart.pipeline import carry_out
+from warmstart.recipe import MEMORY, make_recipe
+from warmstart.tasks.common.documents import documents, pairs
+from warmstart.tasks.common.masking import IGNORED, NEVER, Vocabulary, mask
+from warmstart.tasks.masked import Masked, MaskedOptions
+from warmstart.tuning.batches import EpochBatches, EpochRows, RandomBatches
+from warmstart.windows import Frame, Window
+
+TOKENIZER = tiny_tokenizer()
+KNOWN = Vocabulary.of(TOKENIZER)
+WINDOW = Window(32, "slices")
+TEXTS = st.text(alphabet="ab . !?\n大学。", min_size=1, max_size=200)
+DOCUMENTS = [
+    "Alice lives in Paris. She loved the film. It was good! The story was very long.",
+    "A book is not a film. Who hated it? The plot was boring.",
+    "Bob was in Tokyo. Food there was great.",
+]
+NO_HEAD = dict.fromkeys(
+    ("xlnet", "gpt2", "t5", "mt5", "opt", "llama"), "transformers has no head for masked tokens on it"
+)
+
+
+def task(**options):
+    return Masked.learn(MaskedOptions(**options), (), False)
+
+
+def encoded(one, texts, window=WINDOW, tokenizer=TOKENIZER):
+    return [{**feature, "row": feature["of"]} for feature in one.encode({"text": texts}, tokenizer, window)]
+
+
+def masks(ids, units, rate=0.15, spans=False, seed=0):
+    return mask(ids, units, rate, spans, KNOWN, np.random.default_rng(seed))
+
+
+def test_of_the_tokens_asked_80_of_100_are_masked_10_random_and_10_as_they_were():
+    ids = [40] * 20_000
+    seen, labels = masks(ids, range(len(ids)))
+    asked = [token for token, label in zip(seen, labels, strict=True) if label != IGNORED]
+    assert len(asked) == 3000
+    assert asked.count(KNOWN.mask) / 3000 == pytest.approx(0.8, abs=0.03)
+    assert asked.count(40) / 3000 == pytest.approx(0.1, abs=0.02)
+    assert not {*asked} & KNOWN.special - {KNOWN.mask}
+    assert all(token == 40 for token, label in zip(seen, labels, strict=True) if label == IGNORED)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 4), max_size=40), st.floats(0.01, 0.6), st.booleans(), st.integers(0, 99))
+def test_units_are_asked_whole_one_at_least_and_no_more_than_the_rate(sizes, rate, spans, seed):
+    units = [NEVER, *(unit for unit, size in enumerate(sizes) for _ in range(size)), NEVER]
+    _, labels = masks([40] * len(units), units, rate, spans, seed)
+    asked = {unit for unit, label in zip(units, labels, strict=True) if label != IGNORED}
+    assert NEVER not in asked
+    assert all((label != IGNORED) == (unit in asked) for unit, label in zip(units, labels, strict=True))
+    count = sum(label != IGNORED for label in labels)
+    assert bool(asked) == bool(sizes)
+    assert len(asked) <= 1 or count <= max(1, round(rate * sum(sizes)))
+
+
+def test_spans_have_the_lengths_of_spanbert():
+    found = []
+    for seed in range(400):
+        _, labels = masks([40] * 400, range(400), 0.03, True, seed)
+        asked = "".join("x" if label != IGNORED else " " for label in labels)
+        found.append(len(asked.split()[0]))
+    # Spans that the rate cuts off, or that touch, move it a little from 3.8.
+    assert np.mean(found) == pytest.approx(3.8, abs=0.6)
+    assert max(found) <= 12
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(["piece", "word", "span"]), st.integers(8, 40))
+def test_every_piece_is_in_one_sequence_and_no_sequence_holds_two_documents(texts, unit, tokens):
+    features = encoded(task(unit=unit), texts, Window(tokens, "slices"))
+    for number, text in enumerate(texts):
+        own = [feature["input_ids"][1:-1] for feature in features if feature["of"] == number]
+        assert [token for ids in own for token in ids] == TOKENIZER(text, add_special_tokens=False)["input_ids"]
+        assert all(len(ids) <= tokens - 2 for ids in own)
+    assert all(len(one["units"]) == len(one["input_ids"]) for one in features)
+
+
+def test_a_word_is_masked_with_all_its_pieces():
+    [feature] = encoded(task(unit="word"), ["the xylophone was good"])
+    tokens = TOKENIZER.convert_ids_to_tokens(feature["input_ids"])
+    held = {unit: [t for t, u in zip(tokens, feature["units"], strict=True) if u == unit] for unit in feature["units"]}
+    assert ["x", *(f"##{letter}" for letter in "ylophone")] in held.values()
+    assert held[NEVER] == ["[CLS]", "[SEP]"]
+
+
+def test_a_japanese_word_keeps_its_pieces_together(tmp_path):
+    tokenizer = tiny_japanese(tmp_path)
+    [feature] = encoded(task(unit="word"), ["東京大学へ行く"], tokenizer=tokenizer)
+    tokens = tokenizer.convert_ids_to_tokens(feature["input_ids"])
+    for before, after, unit, following in zip(tokens, tokens[1:], feature["units"], feature["units"][1:], strict=False):
+        if after.startswith("##"):
+            assert unit == following, (before, after)
+
+
+def test_masks_depend_on_seed_epoch_row_and_part_and_on_nothing_else():
+    one, features = task(unit="word"), encoded(task(unit="word"), DOCUMENTS)
+    together = one.vary(features, TOKENIZER, 0, 1, 3)
+    alone = [one.vary([feature], TOKENIZER, 0, 1, 3)[0] for feature in features]
+    assert list(together) == alone
+    drawn = [str([f["input_ids"] for f in one.vary(features, TOKENIZER, *key, 9)]) for key in ((0, 0), (0, 1), (1, 0))]
+    assert len(set(drawn)) == 3
+
+
+def test_a_rate_can_be_drawn_and_can_go_to_another():
+    features = encoded(task(), ["good " * 28])
+
+    def asked(options, epoch):
+        [feature] = task(**options).vary(features, TOKENIZER, 0, epoch, 5)
+        return sum(label != IGNORED for label in feature["labels"])
+
+    assert [asked({"mask": 0.5, "mask_to": 0.25}, epoch) for epoch in range(5)] == [14, 12, 10, 9, 7]
+    drawn = {asked({"mask": [0.1, 0.5]}, epoch) for epoch in range(5)}
+    assert len(drawn) > 1
+    assert all(3 <= count <= 14 for count in drawn)
+    with pytest.raises(RecipeError, match="mask is a range"):
+        MaskedOptions.check({"mask": [0.1, 0.2], "mask_to": 0.3}, "task")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_rows_are_told_their_epoch_at_its_border_and_in_workers(workers):
+    rows = [{"row": number} for number in range(5)]
+    loader = DataLoader(
+        EpochRows(rows), batch_sampler=EpochBatches(RandomBatches(5, 2)), collate_fn=list, num_workers=workers
+    )
+    for epoch in range(3):
+        assert [row["epoch"] for batch in loader for row in batch] == [epoch] * 5
+
+
+def sentences(objective, texts=DOCUMENTS, tokens=32):
+    found = documents(texts, TOKENIZER, False, "en")
+    frames = Frame.of(TOKENIZER, False), Frame.of(TOKENIZER, True)
+    window = Window(tokens, "slices")
+    return found, [list(pairs(found, n, frames, window, objective, frozenset())) for n in range(len(found))]
+
+
+def halves(feature):
+    ids = feature["input_ids"]
+    middle = ids.index(3)
+    return ids[1:middle], ids[middle + 1 : -1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(["nsp", "sop"]), st.integers(8, 40))
+def test_pairs_show_all_of_a_document_and_say_rightly_whether_they_belong(texts, objective, tokens):
+    found, each = sentences(objective, texts, tokens)
+    for own, features in zip(found, each, strict=True):
+        shown = []
+        for feature in features:
+            assert len(feature["input_ids"]) <= tokens
+            first, second = halves(feature)
+            if feature["follows"] == 1:
+                first, second = (second, first) if objective == "sop" else (first, [])
+            shown += first + second
+        assert shown == own.ids
+
+
+def test_pairs_of_next_sentences_are_of_one_document_or_of_two():
+    texts = [f"{word} is {word}. " * 12 for word in ("good", "bad", "film", "book", "paris", "tokyo")] * 5
+    labels, common = [], set(TOKENIZER.convert_tokens_to_ids(["is", "."]))
+    for features in sentences("nsp", texts)[1]:
+        for feature in features:
+            first, second = (set(ids) - common for ids in halves(feature))
+            if feature["follows"] != IGNORED:
+                assert (first != second) == (feature["follows"] == 1)
+                labels.append(feature["follows"])
+            if "token_type_ids" in feature and feature["follows"] != IGNORED:
+                assert sum(feature["token_type_ids"]) == len(halves(feature)[1]) + 1
+    assert np.mean(labels) == pytest.approx(0.5, abs=0.12)
+
+
+def test_japanese_sentences(tmp_path):
+    tokenizer = tiny_japanese(tmp_path)
+    text = "東京へ行く。大学です。「日本の人。」アリスは住む。"
+    [found] = documents([text], tokenizer, False, "ja")
+    assert len(found.sentences) == 4
+    assert [end for _, end in found.sentences][-1] == len(found.ids)
+
+
+def losses(model, features):
+    batch = task().collate(features, TOKENIZER)
+    labels = batch.pop("labels")["tokens"]
+    with torch.no_grad():
+        logits = model(**batch).prediction_logits
+    return torch.nn.functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none").sum(1)
+
+
+def test_a_document_never_sees_its_neighbour(encoder):
+    model = load_encoder(encoder, "AutoModelForMaskedLM", {}, TOKENIZER).model.eval()
+    before = task().vary(encoded(task(), ["alice lives in paris", "the good film was bad", "bob"]), TOKENIZER, 0, 0, 1)
+    other = task().vary(encoded(task(), ["alice lives in paris", "a bad book in tokyo!", "bob"]), TOKENIZER, 0, 0, 1)
+    one, two = losses(model, before), losses(model, other)
+    assert torch.equal(one[[0, 2]], two[[0, 2]])
+    assert one[1] != two[1]
+
+
+def fit(folder, model, texts=DOCUMENTS, **settings):
+    base = {"learn.max_steps": 4, "learn.batch": 2, "learn.precision": "fp32", "window.tokens": 32}
+    recipe = make_recipe(
+        {"model": str(model), "task": "masked", "data.train": MEMORY, "data.test": MEMORY, **base, **settings}, "test"
+    )
+    rows = [{"text": text} for text in texts]
+    return carry_out(recipe, folder, rows={"train": rows, "test": rows})
+
+
+@pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in NO_HEAD])
+def test_a_new_decoder_is_tied_and_learns(name, tmp_path):
+    run = fit(tmp_path / "run", save_tiny(tmp_path / "encoder", name), **{"learn.max_steps": 2})
+    model = warmstart.load(run.folder).model
+    embeddings, decoder = model.get_input_embeddings().weight, model.get_output_embeddings().weight
+    assert embeddings.data_ptr() == decoder.data_ptr()
+    assert run.metrics["test"]["accuracy"] >= 0
+    # and any other task finds the encoder in it
+    tokenizer = load_tokenizer(str(run.model))
+    loaded = load_encoder(str(run.model), "AutoModelForSequenceClassification", {"num_labels": 2}, tokenizer)
+    own = dict(loaded.model.named_parameters())
+    assert all("embeddings" not in name for name in loaded.fresh)
+    assert any(torch.equal(parameter, embeddings) for parameter in own.values())
+
+
+@pytest.mark.parametrize("name", ["gpt2", "t5", "xlnet"])
+def test_an_encoder_without_a_head_for_masks_is_refused(name, tmp_path):
+    with pytest.raises(ModelError, match=f"no MaskedLM head for the architecture {name}"):
+        fit(tmp_path / "run", save_tiny(tmp_path / "encoder", name))
+
+
+@pytest.mark.parametrize("name", ["bert", "distilbert"])
+def test_the_parts_of_the_loss_are_told_apart_and_both_heads_come_back(name, tmp_path):
+    encoder = save_tiny(tmp_path / "encoder", name)
+    settings = {"task.objective": "mlm+sop", "learn.max_steps": 10}
+    run = fit(tmp_path / "run", encoder, **settings)
+    [noted] = run.training["history"]
+    assert noted["loss"] == pytest.approx(noted["loss_mlm"] + noted["loss_sop"], abs=1e-5)
+    assert 0 <= run.metrics["test"]["sop_accuracy"] <= 1
+    again = fit(tmp_path / "again", run.model, **settings, **{"learn.rate": 1e-12, "learn.max_steps": 1})
+    assert again.training["new_parameters"] == []
+    assert again.metrics["test"]["loss"] == pytest.approx(run.metrics["test"]["loss"], abs=1e-4)
+    assert again.metrics["test"]["sop_accuracy"] == run.metrics["test"]["sop_accuracy"]
+
+
+def test_a_long_document_is_measured_in_all_its_windows(tmp_path):
+    texts = ["the good film was bad " * 40, *DOCUMENTS]
+    run = fit(tmp_path / "run", save_tiny(tmp_path / "encoder"), texts, **{"task.mask": 0.2})
+    assert "rows_cut" not in run.metrics["test"]
+    answers = run.predict(["good [MASK] " * 40, "no mask"])
+    assert [len(answer["fills"]) for answer in answers] == [40, 0]
+    assert all(len(fill) == 5 for fill in answers[0]["fills"])
+
+
+@pytest.mark.parametrize("name", ["gpt2", "opt", "llama"])
+def test_every_next_token(name, tmp_path):
+    import transformers
+
+    settings = {"task.objective": "clm", "learn.max_steps": 60, "learn.rate": 1e-2, "learn.epochs": 60}
+    run = fit(tmp_path / "run", save_tiny(tmp_path / "encoder", name), ["good film " * 5, "bad book " * 5], **settings)
+    assert run.metrics["test"]["accuracy"] > 0.8
+    text = "good film good film"
+    model = transformers.AutoModelForCausalLM.from_pretrained(run.model).eval()
+    inputs = transformers.AutoTokenizer.from_pretrained(run.model)(text, return_tensors="pt")
+    with torch.no_grad():
+        loss = model(**inputs, labels=inputs["input_ids"]).loss
+    assert run.predict([text])[0]["log_probability"] == pytest.approx(-float(loss), abs=1e-5)
+    assert run.training["history"][-1]["loss"] == pytest.approx(run.training["history"][-1]["loss_clm"])
+
+
+@pytest.mark.parametrize("name", ["bert", "xlnet", "electra"])
+def test_an_encoder_that_looks_ahead_cannot_guess_what_comes_next(name, tmp_path):
+    with pytest.raises(RecipeError, match="sees the tokens that it is to guess"):
+        fit(tmp_path / "run", save_tiny(tmp_path / "encoder", name), **{"task.objective": "clm"})
+
+
+def test_a_japanese_encoder_learns_from_sentences(tmp_path):
+    texts = ["東京へ行く。大学です。日本の人。", "アリスは住む。大学の人です。東京です。"]
+    settings = {"task.objective": "mlm+nsp", "task.language": "ja", "task.unit": "word"}
+    run = fit(tmp_path / "run", save_japanese(tmp_path / "encoder", subwords="wordpiece"), texts, **settings)
+    assert "nsp_accuracy" in run.metrics["test"]
+    assert len(run.predict(["東京[MASK]行く"])[0]["fills"]) == 1
+
+
+def test_documents_are_held_out_and_repeated_ones_are_told(encoder, tmp_path):
+    path = tmp_path / "texts.txt"
+    lines = [f"the film {number} was good" for number in range(20)]
+    path.write_text("\n\n".join([*lines, lines[0]]) + "\n", encoding="utf-8")
+    run = warmstart.fit(
+        model=encoder,
+        task="masked",
+        train=str(path),
+        out=tmp_path / "run",
+        learn={"max_steps": 2},
+        window={"tokens": 32},
+    )
+    assert run.metrics["test"]["rows"] == 2
+    told = {one["kind"]: one for one in run.data["findings"]}
+    assert told["duplicate"]["line"] == 41
+    assert told["duplicate"]["message"].startswith("the text of ")
+
+
+def test_pairs_need_room(tmp_path):
+    with pytest.raises(RecipeError, match=r"window\.tokens: found 4; pairs of sentences need room"):
+        fit(tmp_path / "run", save_tiny(tmp_path / "encoder"), **{"task.objective": "mlm+nsp", "window.tokens": 4})
+
+
+def test_a_tokenizer_without_a_mask_token_is_refused():
+    tokenizer = tiny_tokenizer()
+    tokenizer.mask_token = None
+    with pytest.raises(ModelError, match="no mask token"):
+        task().vary(encoded(task(), ["good"]), tokenizer, 0, 0, 1)
+
+
+def test_what_is_no_text_is_refused(tmp_path):
+    with pytest.raises(DataError, match="'text' is"):
+        fit(tmp_path / "run", save_tiny(tmp_path / "encoder"), ["", "a"])
+
+
+def test_window_overlap_is_none_unless_said(tmp_path):
+    run = fit(tmp_path / "run", save_tiny(tmp_path / "encoder"))
+    assert run.training["window"]["overlap"] == 0
