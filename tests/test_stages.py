@@ -180,3 +180,12 @@ def test_a_crash_in_any_stage_of_three(fit, monkeypatch, tmp_path, other, step):
     monkeypatch.setenv("WARMSTART_CACHE", str(tmp_path / "other"))
     whole = fit("whole", before=[PRETRAIN, several])
     assert all(one.equal(two) for one, two in zip(weights(run).values(), weights(whole).values(), strict=True))
+
+
+def test_an_encoder_from_scratch(fit, cache):
+    small = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 300, "tokens": 48}
+    run = fit("run", model="", scratch=small)
+    assert run.folder.joinpath("stages/01-scratch").is_dir()
+    assert run.folder.joinpath("stages/03-finetune").is_dir()
+    assert weights(run)["bert.encoder.layer.0.output.dense.weight"].shape == (16, 64)
+    assert len(kept(cache, "scratch")) == 1

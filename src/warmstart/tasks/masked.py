@@ -248,7 +248,10 @@ class Masked(Task[MaskedOptions]):
             "loss": loss,
             "perplexity": math.exp(min(loss, 700)),
         }
-        return {**found, f"{self.order}_accuracy": _share(sums["pairs_right"], sums["pairs"])} if self.order else found
+        if not self.order:
+            return found
+        right = _share(sums["pairs_right"], sums["pairs"])
+        return {**found, f"{self.order}_accuracy": right, f"{self.order}_pairs": sums["pairs"]}
 
     def scores(
         self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
