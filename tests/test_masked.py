@@ -247,7 +247,7 @@ def test_the_parts_of_the_loss_are_told_apart_and_both_heads_come_back(name, tmp
     [noted] = run.training["history"]
     assert noted["loss"] == pytest.approx(noted["loss_mlm"] + noted["loss_sop"], abs=1e-5)
     assert 0 <= run.metrics["test"]["sop_accuracy"] <= 1
-    again = fit(tmp_path / "again", run.model, **settings, **{"learn.rate": 1e-12, "learn.max_steps": 1})
+    again = fit(tmp_path / "again", run.model, **settings | {"learn.rate": 1e-12, "learn.max_steps": 1})
     assert again.training["new_parameters"] == []
     assert again.metrics["test"]["loss"] == pytest.approx(run.metrics["test"]["loss"], abs=1e-4)
     assert again.metrics["test"]["sop_accuracy"] == run.metrics["test"]["sop_accuracy"]
@@ -266,8 +266,9 @@ def test_a_long_document_is_measured_in_all_its_windows(tmp_path):
 def test_every_next_token(name, tmp_path):
     import transformers
 
-    settings = {"task.objective": "clm", "learn.max_steps": 60, "learn.rate": 1e-2, "learn.epochs": 60}
-    run = fit(tmp_path / "run", save_tiny(tmp_path / "encoder", name), ["good film " * 5, "bad book " * 5], **settings)
+    settings = {"task.objective": "clm", "learn.max_steps": 40, "learn.rate": 3e-3, "learn.schedule": "constant"}
+    encoder = save_tiny(tmp_path / "encoder", name, initializer_range=0.2)
+    run = fit(tmp_path / "run", encoder, ["good film " * 5, "bad book " * 5], **settings)
     assert run.metrics["test"]["accuracy"] > 0.8
     text = "good film good film"
     model = transformers.AutoModelForCausalLM.from_pretrained(run.model).eval()

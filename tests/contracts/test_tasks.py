@@ -66,7 +66,7 @@ def runs(encoder, files, tmp_path_factory):
 def test_a_task_says_what_it_reads_and_what_its_options_mean(name):
     kind = tasks.find(name)
     schema = kind.schema(kind.options_class())
-    assert schema.answers
+    assert schema.answers or name == "masked"  # which learns the text itself
     assert schema.texts
     assert all(option.description for option in kind.options_class.model_fields.values())
 

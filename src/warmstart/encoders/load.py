@@ -124,6 +124,8 @@ def load_encoder(
     layers = LayerMap.of(model)
     # A head may be new only where the folder claims none; the encoder's tensors must all be there.
     _check_whole(name, {key for key in fresh if not key.startswith(more)} - (set() if kept else _names(model, layers)))
+    if auto_class == MASKED:
+        _zero_biases(model, fresh)
     if head == "new":
         fresh |= _draw_head(model, layers)
     return Loaded(model, tuple(sorted(fresh)), tuple(sorted(report["unexpected_keys"])))
@@ -228,6 +230,14 @@ def _check_whole(name: str, lost: Iterable[str]) -> None:
             f"{name}: the file lacks {len(some)} of the model's tensors ({', '.join(some[:3])}, …); "
             "it is damaged, or not what its config.json says"
         )
+
+
+@torch.no_grad()
+def _zero_biases(model: Any, fresh: Iterable[str]) -> None:
+    """Start new biases from zero: transformers leaves Longformer's for masked tokens as memory happens to be."""
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        if name in fresh and name.endswith("bias"):
+            parameter.zero_()
 
 
 def _names(model: Any, layers: LayerMap) -> set[str]:

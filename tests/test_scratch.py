@@ -1,0 +1,45 @@
+"""An encoder from scratch: the same from the same texts, of the size asked for, and one that any task can learn on."""
+
+import pytest
+import transformers
+
+import warmstart
+from warmstart.encoders.scratch import KINDS, make_encoder
+from warmstart.errors import RecipeError
+
+TEXTS = [f"the film {number} was {'good' if number % 2 else 'bad'}, and the story was long." for number in range(40)]
+SIZE = {"layers": 2, "width": 32, "heads": 4, "vocabulary": 400, "tokens": 32}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_same_texts_give_the_same_folder(name, tmp_path):
+    folders = [tmp_path / "one", tmp_path / "two"]
+    make_encoder(TEXTS, folders[0], architecture=name, **SIZE)
+    make_encoder(iter(TEXTS), folders[1], architecture=name, **SIZE)
+    for path in folders[0].iterdir():
+        assert path.read_bytes() == (folders[1] / path.name).read_bytes(), path.name
+    model = transformers.AutoModel.from_pretrained(folders[0])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders[0])
+    assert (model.config.num_hidden_layers, model.config.hidden_size) == (2, 32)
+    assert len(tokenizer) <= 400
+    assert tokenizer.decode(tokenizer(TEXTS[0], add_special_tokens=False)["input_ids"]).startswith("the film 0 was bad")
+    longest = tokenizer("good " * 90, truncation=True, return_tensors="pt")
+    assert model(**longest).last_hidden_state.shape == (1, 32, 32)
+
+
+def test_it_learns_from_raw_text_and_then_another_task(tmp_path):
+    encoder = make_encoder(TEXTS, tmp_path / "encoder", **SIZE)
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    raw = {"task": "masked", "train": str(tmp_path / "texts.txt"), "data.document": "line"}
+    run = warmstart.fit(model=str(encoder), out=tmp_path / "raw", **raw, learn={"max_steps": 3})
+    assert run.metrics["test"]["rows"] == 4
+    (tmp_path / "labels.csv").write_text("text,label\n" + "".join(f'"{t}",{"good" in t}\n' for t in TEXTS))
+    labelled = {"train": str(tmp_path / "labels.csv"), "learn": {"max_steps": 3}}
+    assert warmstart.fit(model=str(run.model), out=tmp_path / "run", **labelled).finished
+
+
+def test_what_cannot_be_made_is_refused(tmp_path):
+    with pytest.raises(RecipeError, match="'brt' cannot be made from scratch; did you mean 'bert'"):
+        make_encoder(TEXTS, tmp_path, architecture="brt")
+    with pytest.raises(RecipeError, match="heads: found 3, expected a number that divides the width, 32"):
+        make_encoder(TEXTS, tmp_path, width=32, heads=3)
