@@ -170,7 +170,7 @@ class Trouble:
 
 
 def test_a_stopped_stage_goes_on_to_the_bit_and_uncertain_weights_are_learned(encoder, tmp_path):
-    asked = options({**LEARN, "epochs": 3}, sampling="annealed", weights="uncertainty")
+    asked = options({**LEARN, "epochs": 3, "average": 2}, sampling="annealed", weights="uncertainty")
     whole = together(tmp_path / "whole", encoder, asked)
     for step in (13, 27):  # in the second epoch, and in the third
         with pytest.raises(Crash):
@@ -255,7 +255,7 @@ def test_the_layer_map_shows_one_encoder_and_all_heads():
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_every_architecture_can_be_shared(name):
     models = {}
-    for head in ("sequence", "token", "span"):
+    for head in ("sequence", "token", "span", "masked"):
         try:
             models[head] = tiny_model(name, head, seed=len(models))
         except NoStockHead:
@@ -271,7 +271,9 @@ def test_every_architecture_can_be_shared(name):
         assert not any(p.is_meta for p in one.parameters())
         labels = {"start_positions": torch.tensor([0]), "end_positions": torch.tensor([1])}
         if which != "span":
-            labels = {"labels": torch.zeros_like(inputs["input_ids"]) if which == "token" else torch.tensor([0])}
+            labels = {"labels": torch.tensor([0]) if which == "sequence" else torch.zeros_like(inputs["input_ids"])}
+        if which == "masked" and one.config.tie_word_embeddings:
+            assert one.get_output_embeddings().weight is one.get_input_embeddings().weight
         model(which=which, **inputs, **labels)["loss"].backward()
         assert one.get_input_embeddings().weight.grad.abs().sum() > 0
         model.zero_grad()

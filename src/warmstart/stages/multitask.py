@@ -18,7 +18,7 @@ from warmstart.environment import environment
 from warmstart.errors import RecipeError, nearest
 from warmstart.progress import Progress, silent
 from warmstart.recipe import Layers, Recipe, Saves, absolute, load_recipe
-from warmstart.recipe_multitask import Multitask
+from warmstart.recipe_multitask import LAYERS_TOGETHER, Multitask
 from warmstart.stages.evaluate import answers, evaluate
 from warmstart.stages.finetune import Ready, make_ready, save
 from warmstart.stages.identity import together
@@ -133,18 +133,23 @@ def _prepare(
         asked = _asked(recipe, options, seed + number, trainer)
         ready[name] = make_ready(asked, parts[name], own, progress)
     _check_tokens(ready)
-    said = options.model_dump(mode="json", exclude={"others", "own"}) | {"seed": seed, "trainer": dict(trainer)}
-    identity = together(said, {name: one.identity for name, one in ready.items()})
+    identity = together(_said(options, seed, trainer), {name: one.identity for name, one in ready.items()})
     return _Stage(ready, parts, options, seed, trainer, identity)
 
 
 def _asked(recipe: Recipe, options: Multitask, seed: int, trainer: Mapping[str, Any]) -> Recipe:
     """A task's recipe with the stage's word on how to train; its own layers say only how the head is made."""
     head = {name: getattr(recipe.layers, name) for name in ("pool", "tokens", "head", "head_start")}
-    rates = {name: getattr(options.layers, name) for name in ("decay", "head_rate", "freeze", "unfreeze")}
-    layers = Layers(**head, **rates, unfreeze_every=options.layers.unfreeze_every)
-    of_the_stage = {"learn": options.learn, "seed": seed, "trainer": dict(trainer)}
-    return recipe.model_copy(update={"layers": layers, **of_the_stage})
+    layers = Layers(**head, **{name: getattr(options.layers, name) for name in LAYERS_TOGETHER})
+    update = {"layers": layers, "learn": options.learn, "seed": seed, "trainer": dict(trainer)}
+    return recipe.model_copy(update=update)
+
+
+def _said(options: Multitask, seed: int, trainer: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said for all tasks, as plain values."""
+    plain = options.model_dump(mode="json", exclude={"others", "own"})
+    layers = {name: plain["layers"][name] for name in LAYERS_TOGETHER}
+    return {**plain, "layers": layers, "seed": seed, "trainer": dict(trainer)}
 
 
 def _check(recipes: Mapping[str, Recipe], options: Multitask) -> None:
