@@ -116,7 +116,7 @@ def _sections(options: Any, prefix: str, told: set[Any] | None = None) -> list[s
     about = " ".join((options.__doc__ or "").split())
     title = f"## {prefix.rstrip('.')}" if prefix else "## The whole"
     sections = [f"{title}\n\n{about}\n\n{_table(_HEAD, _fields(options, prefix))}"]
-    for name, field in options.model_fields.items():
+    for name, field in _named(options):
         for below in _classes(field.annotation):
             if below not in told:
                 told.add(below)
@@ -127,8 +127,14 @@ def _sections(options: Any, prefix: str, told: set[Any] | None = None) -> list[s
 def _fields(options: Any, prefix: str) -> list[tuple[str, ...]]:
     return [
         (f"`{prefix}{name}`", _kind(field.annotation, field.metadata), _default(field), field.description or "")
-        for name, field in options.model_fields.items()
+        for name, field in _named(options)
     ]
+
+
+def _named(options: Any) -> list[tuple[str, Any]]:
+    from warmstart.options import fields_of
+
+    return list(fields_of(options).items())
 
 
 def _classes(annotation: Any) -> list[Any]:

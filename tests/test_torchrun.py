@@ -28,6 +28,7 @@ MORE = {
 }
 ALIKE = ["random", "by-length", *MORE]
 ON = ["random", "by-length", "tokens"]
+PEOPLE = [{"text": f"alice {n} and bob", "entities": [{"start": 0, "end": 5, "label": "PER"}]} for n in range(21)]
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +60,28 @@ def folder(tmp_path_factory, files, encoder):
         shared.append(of(f"left-{order}", 4, order, encoder))
         shared.append(of(f"stopped-{order}", 4, order, encoder, stop=4))
         shared.append(of(f"stopped-{order}", 4, order, encoder, noted=f"again-{order}"))
+    for out, batch in (("one-several", 16), ("two-several", 8)):
+        shared.append(several(folder, out, batch, calm))
+    torchrun_fit.several(**shared.pop(-2))
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     done = subprocess.run(
         [*launcher, torchrun_fit.__file__, json.dumps(shared)], capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr[-4000:]
     return folder
+
+
+def several(folder, out, batch, model):
+    """Two tasks, one with a loss of its own that learns too, and weights that are learned."""
+    (folder / "people.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in PEOPLE))
+    tag = {"task": {"name": "tag", "crf": True}, "data.train": str(folder / "people.jsonl")}
+    learn = {"rate": 1e-3, "epochs": 2, "batch": batch, "precision": "fp32"}
+    return {
+        "out": str(folder / out),
+        "model": model,
+        "tasks": {"opinion": {"task": "classify", "data.train": str(folder / "train.csv")}, "people": tag},
+        "options": {"learn": learn, "weights": "uncertainty"},
+    }
 
 
 def noted(folder, out, count=2):
@@ -104,3 +121,14 @@ def test_two_processes_go_on_to_the_bit(folder, order):
     assert sorted(row for one in left for step in one["steps"] for row in step) == sorted(2 * list(range(61)))
     one, two = weights(folder / f"left-{order}"), weights(folder / f"stopped-{order}")
     assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_two_processes_learn_several_tasks_as_one_does(folder):
+    one, two = folder / "one-several", folder / "two-several"
+    for path in ("model", "heads/opinion", "heads/people"):
+        alone, shared = (load_file(run / path / "model.safetensors") for run in (one, two))
+        assert max(float((alone[name] - shared[name]).abs().max()) for name in alone) < 1e-5
+    told = [json.loads((run / "trained" / "history.json").read_text()) for run in (one, two)]
+    assert told[0]["steps"] == told[1]["steps"] == 12
+    assert told[0]["weights"] == pytest.approx(told[1]["weights"], rel=1e-4)
+    assert sorted(path.name for path in one.iterdir()) == sorted(path.name for path in two.iterdir())

@@ -1,7 +1,8 @@
 """Trainings one after the other, as one of several processes, for test_torchrun.py.
 
 The argument is a JSON list of what `warmstart.fit` takes, and two things more: `stop` sends the main process, and not
-the others, a SIGTERM after so many steps; `noted` is a file for the rows each process learned from at each step.
+the others, a SIGTERM after so many steps; `noted` is a file for the rows each process learned from at each step. Where
+it says `tasks`, it is what `several` takes.
 """
 
 import json
@@ -14,6 +15,8 @@ from pathlib import Path
 import warmstart
 from warmstart import processes, training
 from warmstart.errors import Stopped
+from warmstart.recipe import Multitask, make_recipe
+from warmstart.stages.multitask import multitask
 
 
 class Alarm:
@@ -56,6 +59,16 @@ def fit(stop, noted, **settings):
     Path(f"{noted}.{processes.index()}").write_text(json.dumps(seen))
 
 
+def several(out, model, tasks, options):
+    """Learn several tasks on one encoder; each is a recipe's task and data."""
+    folder = Path(out)
+    work = folder / ".work"
+    with processes.main_first():
+        work.mkdir(parents=True, exist_ok=True)
+    recipes = {name: make_recipe({"model": model, **values}) for name, values in tasks.items()}
+    multitask(recipes, Multitask(**{"with": ["others.yaml"]}, **options), folder, cache=folder / "cache", work=work)
+
+
 if __name__ == "__main__":
     for settings in json.loads(sys.argv[1]):
-        fit(**settings)
+        (several if "tasks" in settings else fit)(**settings)

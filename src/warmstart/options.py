@@ -38,12 +38,17 @@ def meaning(options: type[Options], key: str) -> str:
     *parents, last = key.split(".")
     for parent in parents:
         options = _options_below(options, parent)[0]
-    return " ".join((options.model_fields[last].description or "").split())
+    return " ".join((fields_of(options)[last].description or "").split())
+
+
+def fields_of(options: type[Options]) -> dict[str, Any]:
+    """The fields by the names that a user writes, which a keyword of Python cannot be in the code."""
+    return {field.alias or name: field for name, field in options.model_fields.items()}
 
 
 def _options_below(options: type[Options], field: str) -> list[type[Options]]:
     """The Options classes a field can hold (a field may also hold plain values)."""
-    found = options.model_fields.get(field)
+    found = fields_of(options).get(field)
     if found is None:
         return []
     choices = (found.annotation, *get_args(found.annotation))
@@ -63,7 +68,7 @@ def _sentence(options: type[Options], problem: Any, where: str, lines: Mapping[s
     key = ".".join(keys)
     at = f"{where}:{lines[key]}" if key in lines else where
     if problem["type"] == "extra_forbidden":
-        return f"{at}: {key} is not an option; {nearest(keys[-1], options.model_fields)}"
+        return f"{at}: {key} is not an option; {nearest(keys[-1], fields_of(options))}"
     if problem["type"] == "missing":
         return f"{at}: {key} is missing; it says: {meaning(options, keys[-1])}"
     said = problem["msg"].removeprefix("Value error, ")

@@ -41,6 +41,8 @@ def share(models: Mapping[str, Any]) -> Any:
             setattr(one, name, getattr(source, name))
     for model in models.values():
         encoder_config(model.config).vocab_size = source.config.vocab_size
+        if hasattr(model, "tie_weights"):
+            model.tie_weights()  # a head that reuses the embeddings, as of a masked language model, is to use these
     return alone
 
 

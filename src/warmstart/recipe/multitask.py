@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from warmstart.options import Options
 from warmstart.recipe.parts import Layers, Learn
 
-_OF_THE_STAGE = ("decay", "head_rate", "freeze", "unfreeze", "unfreeze_every")
+LAYERS_TOGETHER = ("decay", "head_rate", "freeze", "unfreeze", "unfreeze_every")
 """Fields of `layers` that say how the shared encoder learns; the others say how each head is made."""
 
 
@@ -37,7 +37,7 @@ class Multitask(Options, serialize_by_alias=True):
     def _settings_go_together(self) -> Self:
         if self.temperature is not None and self.sampling != "temperature":
             raise ValueError(f"temperature: found {self.temperature}, and sampling is {self.sampling}; drop one")
-        for name in self.layers.model_fields_set - set(_OF_THE_STAGE):
+        for name in self.layers.model_fields_set - set(LAYERS_TOGETHER):
             raise ValueError(f"layers.{name}: belongs to a head; say it in the recipe of its task")
         if self.layers.freeze == "encoder":
             raise ValueError("layers.freeze: found encoder, and then there is nothing to share; give a number")

@@ -22,7 +22,7 @@ from warmstart.recipe import MEMORY, WITHIN, Data, Learn, Multitask, Pretrain, R
 from warmstart.schema import Schema
 from warmstart.stages import store
 from warmstart.stages.identity import fingerprint, flat
-from warmstart.stages.multitask import OWN, taking_part
+from warmstart.stages.participants import OWN, taking_part
 from warmstart.stages.prepare import Parts, read_parts
 
 LARGEST = 64 * MEGABYTE

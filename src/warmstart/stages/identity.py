@@ -48,16 +48,17 @@ def together(said: Mapping[str, Any], identities: Mapping[str, Mapping[str, Any]
         said: Options of the stage.
         identities: The identity of each task, as it would be by itself.
     """
+    common = dict(flat(said, "multitask."))
     own = ("recipe.task", "recipe.data", "recipe.window", "recipe.layers", "recipe.head", "data.")
     first = next(iter(identities.values()))
     return {
-        **dict(flat(said, "multitask.")),
+        **common,
         "multitask.tasks": list(identities),
         **{
             f"{task}.{name}": found[name]
             for task, found in identities.items()
             for name in found
-            if name.startswith(own)
+            if name.startswith(own) and name.replace("recipe.", "multitask.", 1) not in common
         },
         **{name: value for name, value in first.items() if not name.startswith(("recipe.", "data."))},
     }

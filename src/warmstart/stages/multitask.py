@@ -4,60 +4,29 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from warmstart import processes, tasks
+from warmstart import processes
 from warmstart.artifacts import publish, sweep, verify, write_json, write_text
 from warmstart.checkpoints import Checkpoints, check_identity
 from warmstart.deploy.predictor import Predictor
 from warmstart.encoders.load import quietly
 from warmstart.encoders.shared import ManyHeads
 from warmstart.environment import environment
-from warmstart.errors import RecipeError, nearest
 from warmstart.progress import Progress, silent
-from warmstart.recipe import Layers, Multitask, Recipe, Saves, absolute, load_recipe
+from warmstart.recipe import Multitask, Recipe, Saves, absolute
 from warmstart.stages.evaluate import answers, evaluate
-from warmstart.stages.finetune import Ready, make_ready, save
-from warmstart.stages.identity import together
-from warmstart.stages.overlap import without_overlap
-from warmstart.stages.prepare import Parts, Rows, read_parts
+from warmstart.stages.finetune import Ready, save
+from warmstart.stages.participants import Together, prepare
+from warmstart.stages.prepare import Parts, Rows
 from warmstart.training import Saving, train
 from warmstart.tuning.mixing import Mixed
 
 TRAINED = "trained"
 """What the training did, published when its models are in place."""
 TEMPERATURE = 5.0
-OWN = "own"
-"""The name of a recipe's own task among those that are learned together."""
-
-
-def taking_part(recipe: Recipe, options: Multitask, folder: Path) -> dict[str, Recipe]:
-    """The recipes of the tasks that are learned together, by name, all with the recipe's own model.
-
-    Args:
-        folder: The recipe's own folder, from which the paths of the others are taken.
-    """
-    found = {OWN: recipe} if options.own else {}
-    for file in options.others:
-        name = Path(file).stem
-        if name in found:
-            raise RecipeError(f"multitask.with: two tasks would go by the name {name}; rename {file}")
-        found[name] = load_recipe(folder / file).model_copy(update={"model": recipe.model})
-    return found
-
-
-@dataclass(frozen=True)
-class _Stage:
-    """All that the stage works with, opened and found to fit together."""
-
-    ready: Mapping[str, Ready]
-    parts: Mapping[str, Parts]
-    options: Multitask
-    seed: int
-    trainer: Mapping[str, Any]
-    identity: dict[str, Any]
 
 
 def multitask(
@@ -93,7 +62,7 @@ def multitask(
     main = processes.is_main()
     progress = progress if main else silent
     with processes.main_first():
-        stage = _prepare(recipes, options, cache, work, seed, trainer or {}, rows or {}, progress)
+        stage = prepare(recipes, options, cache, work, seed, trainer or {}, rows or {}, progress)
         saving = _saving(folder, stage.identity, saves, resume_anyway)
         if main:
             _begin(folder, recipes, stage)
@@ -106,66 +75,6 @@ def multitask(
             write_json(folder / "metrics.json", _measure(folder, stage.parts, progress))
 
 
-def _prepare(
-    recipes: Mapping[str, Recipe],
-    options: Multitask,
-    cache: Path,
-    work: Path,
-    seed: int,
-    trainer: Mapping[str, Any],
-    rows: Mapping[str, Rows],
-    progress: Progress,
-) -> _Stage:
-    """Read the rows of every task and open its model, so that what is wrong is said before anything is written."""
-    _check(recipes, options)
-    parts = {}
-    for name, recipe in recipes.items():
-        schema = tasks.schema_of(recipe.task.name, recipe.task.options)
-        store = cache if name not in rows else work / f"rows-{processes.index()}" / name
-        parts[name] = read_parts(recipe, schema, store, progress, rows.get(name))
-    parts = without_overlap(recipes, parts)
-    ready = {}
-    for number, (name, recipe) in enumerate(recipes.items()):
-        own = work / name
-        own.mkdir(parents=True, exist_ok=True)
-        # Another seed for each, so that heads of one size start from different numbers.
-        asked = _asked(recipe, options, seed + number, trainer)
-        ready[name] = make_ready(asked, parts[name], own, progress)
-    _check_tokens(ready)
-    said = options.model_dump(mode="json", exclude={"others", "own"}) | {"seed": seed, "trainer": dict(trainer)}
-    identity = together(said, {name: one.identity for name, one in ready.items()})
-    return _Stage(ready, parts, options, seed, trainer, identity)
-
-
-def _asked(recipe: Recipe, options: Multitask, seed: int, trainer: Mapping[str, Any]) -> Recipe:
-    """A task's recipe with the stage's word on how to train; its own layers say only how the head is made."""
-    head = {name: getattr(recipe.layers, name) for name in ("pool", "tokens", "head", "head_start")}
-    rates = {name: getattr(options.layers, name) for name in ("decay", "head_rate", "freeze", "unfreeze")}
-    layers = Layers(**head, **rates, unfreeze_every=options.layers.unfreeze_every)
-    of_the_stage = {"learn": options.learn, "seed": seed, "trainer": dict(trainer)}
-    return recipe.model_copy(update={"layers": layers, **of_the_stage})
-
-
-def _check(recipes: Mapping[str, Recipe], options: Multitask) -> None:
-    if len({recipe.model for recipe in recipes.values()}) != 1:
-        found = ", ".join(f"{name}: {recipe.model}" for name, recipe in recipes.items())
-        raise RecipeError(f"multitask: found several models ({found}), and one encoder is shared; give all the same")
-    for name in recipes:
-        if Path(name).name != name or name.startswith("."):
-            raise RecipeError(f"multitask: found {name!r} for a task, and a folder is named by it; rename it")
-    for name in options.weights if isinstance(options.weights, dict) else ():
-        if name not in recipes:
-            raise RecipeError(f"multitask.weights: {name!r} is not a task here; {nearest(name, recipes)}")
-
-
-def _check_tokens(ready: Mapping[str, Ready]) -> None:
-    """Refuse tasks whose own tokens differ: each would give the same embedding another meaning."""
-    added = {name: one.task.new_tokens for name, one in ready.items() if one.task.new_tokens}
-    if len(set(added.values())) > 1:
-        told = "; ".join(f"{name}: {' '.join(tokens)}" for name, tokens in added.items())
-        raise RecipeError(f"multitask: tasks add different tokens ({told}); say the same task.show for all of them")
-
-
 def _saving(folder: Path, identity: dict[str, Any], saves: Saves, anyway: Iterable[str]) -> Saving:
     """Where and when the stage saves itself, after what is there already was found to be of the same training."""
     checkpoints = Checkpoints(folder / "checkpoints", identity, saves.keep, frozenset(anyway))
@@ -176,7 +85,7 @@ def _saving(folder: Path, identity: dict[str, Any], saves: Saves, anyway: Iterab
     return Saving(checkpoints, saves.steps, saves.minutes, last=saves.after == "keep")
 
 
-def _begin(folder: Path, recipes: Mapping[str, Recipe], stage: _Stage) -> None:
+def _begin(folder: Path, recipes: Mapping[str, Recipe], stage: Together) -> None:
     """Write down what is asked, on what, with what; what a kill left half written goes."""
     (folder / "recipes").mkdir(parents=True, exist_ok=True)
     for place in (folder, folder / "checkpoints", folder / "heads"):
@@ -188,7 +97,7 @@ def _begin(folder: Path, recipes: Mapping[str, Recipe], stage: _Stage) -> None:
     write_json(folder / "data.json", {name: parts.about() for name, parts in stage.parts.items()})
 
 
-class _Together:
+class _Dispatch:
     """What a training asks of several tasks: each batch is of one of them, and goes its way."""
 
     name = "multitask"
@@ -217,7 +126,7 @@ class _Together:
         raise NotImplementedError
 
 
-def _train(stage: _Stage, saving: Saving, folder: Path, progress: Progress) -> None:
+def _train(stage: Together, saving: Saving, folder: Path, progress: Progress) -> None:
     """Train all tasks together; publish each task's model, the encoder alone, and what was done."""
     ready, options = stage.ready, stage.options
     settings = next(iter(ready.values())).settings
@@ -233,7 +142,7 @@ def _train(stage: _Stage, saving: Saving, folder: Path, progress: Progress) -> N
         name, own = rows.place(row)
         return ready[name].where(own)
 
-    trained = train(model, _Together(ready), None, rows, settings, folder / "trainer", progress, saving, where)
+    trained = train(model, _Dispatch(ready), None, rows, settings, folder / "trainer", progress, saving, where)
     if not processes.is_main():
         return
     for name, one in ready.items():
