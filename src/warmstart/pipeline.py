@@ -49,7 +49,7 @@ def carry_out(
         store = cache_folder() if rows is None else work / f"rows-{processes.index()}"
         with processes.main_first():
             parts = read_parts(recipe, schema, store, progress, rows)
-            ready = make_ready(recipe, parts, work, progress)
+            ready = make_ready(recipe, parts, work, progress, cache_folder())
             saving = saving_of(recipe, ready, folder, resume_anyway)
             if main:
                 _begin(folder, recipe, parts)

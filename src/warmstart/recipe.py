@@ -16,6 +16,7 @@ from pydantic import Field, field_validator, model_validator
 from warmstart import windows
 from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options
+from warmstart.recipe_forgetting import Forgetting
 from warmstart.yamls import read_yaml
 
 SHIPPED = "recipes:"
@@ -321,6 +322,8 @@ class Recipe(Options):
     """Seed of everything random: the split, the head's first weights, the order of rows, dropout."""
     head: Literal["keep", "new"] = "keep"
     """Whether to `keep` the head the model comes with (its labels must be the data's), or to draw a `new` one."""
+    forgetting: Forgetting | None = None
+    """What the encoder still knows of general text, before, while and after it learns the task. None: not asked."""
     trainer: dict[str, Any] = {}
     """Passed on to `transformers.TrainingArguments`; what the fields above say cannot be said here."""
 
@@ -402,7 +405,11 @@ def _from(recipe: Recipe, folder: Path) -> Recipe:
     data = recipe.data
     parts = {part: _part_from(getattr(data, part), folder) for part in FILES}
     model = str(folder / recipe.model) if (folder / recipe.model).is_dir() else recipe.model
-    return recipe.model_copy(update={"model": model, "data": data.model_copy(update=parts)})
+    changed: dict[str, Any] = {"model": model, "data": data.model_copy(update=parts)}
+    if recipe.forgetting is not None:
+        text = _part_from(recipe.forgetting.text, folder)
+        changed["forgetting"] = recipe.forgetting.model_copy(update={"text": text})
+    return recipe.model_copy(update=changed)
 
 
 def _part_from(part: Any, folder: Path) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -64,6 +64,18 @@ def table(title: str, rows: Mapping[str, Any]) -> None:
     shown.add_column(overflow="fold")
     for name, value in rows.items():
         shown.add_row(name, number(value))
+    console.print(shown)
+
+
+def grid(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """A table with a column for each name, the first one's values in words and the others in numbers."""
+    console.print(title, style="italic", markup=False, highlight=False)
+    first, *others = rows[0]
+    shown = Table(first)
+    for name in others:
+        shown.add_column(name, justify="right")
+    for row in rows:
+        shown.add_row(*(number(row[name]) for name in (first, *others)))
     console.print(shown)
 
 

@@ -28,12 +28,15 @@ from warmstart.recipe import Layers, Recipe
 from warmstart.settings import Settings
 from warmstart.stages.arrange import arrange
 from warmstart.stages.evaluate import answers, evaluate
+from warmstart.stages.forgetting import FILE as MEMORY
+from warmstart.stages.forgetting import Memory, make_memory
 from warmstart.stages.frozen import check_slices, keep_features
 from warmstart.stages.identity import identity
 from warmstart.stages.prepare import Parts, encode, fit_task
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import save_task
 from warmstart.training import Saving, check, train
+from warmstart.tuning.watching import Watching
 from warmstart.windows import DEFAULT_TOKENS, Frame, Window
 
 STAGE = "stages/01-finetune"
@@ -59,13 +62,16 @@ class Ready:
     lora: bool
     kept: Path | None
     """Where the features of an encoder that is held still are kept; None where it learns."""
+    memory: Memory | None = None
+    """What is asked of the encoder before and after, where the recipe wants to know what it forgets."""
 
 
-def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> Ready:
+def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress, cache: Path | None = None) -> Ready:
     """Open the encoder and fit the task to the rows, so that what is wrong is said before the run's folder is laid out.
 
     Args:
         work: A folder for files that are not needed afterwards.
+        cache: A folder for what other runs can use as well; None for `work`.
     """
     config = load_config(recipe.model)
     tokenizer = load_tokenizer(recipe.model)
@@ -92,7 +98,10 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
     same = identity(recipe, parts, describe(path)["sha256"])
     dev, lora = parts.tables.get("dev"), recipe.layers.lora is not None
     kept = work / "features.arrow" if frozen else None
-    return Ready(settings, task, tokenizer, window, loaded, rows, cut, same, train_rows.where, dev, lora, kept)
+    memory = None
+    if recipe.forgetting is not None and processes.is_main():
+        memory = make_memory(recipe, recipe.forgetting, cache or work, parts.findings, progress)
+    return Ready(settings, task, tokenizer, window, loaded, rows, cut, same, train_rows.where, dev, lora, kept, memory)
 
 
 def _pooling(recipe: Recipe, config: Any, window: Window, task: Task[Any]) -> PoolingChoice:
@@ -132,6 +141,16 @@ def _measure(ready: Ready, dev: Table) -> Callable[[], float]:
     return measure
 
 
+def _watching(ready: Ready) -> Watching | None:
+    """What looks at the encoder on the way, with the score on the dev rows where there are any."""
+    if ready.memory is None:
+        return None
+    if ready.dev is None:
+        return ready.memory.watching(ready.loaded.model)
+    measure = _measure(ready, ready.dev)
+    return ready.memory.watching(ready.loaded.model, lambda: {ready.task.headline: measure()})
+
+
 def saving_of(recipe: Recipe, ready: Ready, folder: Path, anyway: Iterable[str] = ()) -> Saving:
     """Where and when the run saves itself, after what is there already was found to be of the same training."""
     checkpoints = Checkpoints(folder / "checkpoints", ready.identity, recipe.checkpoints.keep, frozenset(anyway))
@@ -163,6 +182,8 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
             rows = keep_features(loaded.model, rows, task, tokenizer, precision, ready.kept, progress)
     # What the Trainer itself writes, such as a tracker's logs, stays with the run.
     own = folder / "trainer"
+    watching = _watching(ready)
+    first = watching.look() if watching else {}
     trained = train(
         loaded.model,
         task,
@@ -174,6 +195,7 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
         saving,
         ready.where,
         _measure(ready, ready.dev) if ready.dev is not None else None,
+        watching,
     )
     if not processes.is_main():
         return
@@ -195,6 +217,9 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
     }
     with publish(folder / STAGE, {"identity": ready.identity}) as staging:
         write_json(staging / "history.json", about)
+        if watching and ready.memory:
+            seen = [{"step": 0, **first}, *watching.seen, {"step": trained.steps, **watching.look()}]
+            write_json(staging / MEMORY, {**ready.memory.about(), "seen": seen})
     if not saving.last:
         shutil.rmtree(saving.checkpoints.folder, ignore_errors=True)
 
