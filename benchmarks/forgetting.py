@@ -26,7 +26,7 @@ LEARN = {
     "learn.batch": 32,
     "learn.least_steps": None,
     "forgetting.rows": 100,
-    "forgetting.every": 25,
+    "forgetting.every": 50,
     "data.split.test": 0,
 }
 COLOURS = ("#1f77b4", "#2ca02c", "#ff7f0e", "#d62728")
@@ -147,7 +147,6 @@ def main() -> None:
     """Train what is missing, then report on all that is there."""
     args = arguments(__doc__ or "", 3, "seeds")
     from craft import Lines
-
     from warmstart.experiments.repeat import repeat
 
     folder = CACHE / "runs"

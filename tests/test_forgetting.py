@@ -131,7 +131,9 @@ def fit(encoder, files, general):
             "checkpoints": {"steps": 3},
             **more,
         }
-        return warmstart.fit(model=said.pop("model", encoder), train=files["train"], test=files["test"], out=out, **said)
+        return warmstart.fit(
+            model=said.pop("model", encoder), train=files["train"], test=files["test"], out=out, **said
+        )
 
     return call
 

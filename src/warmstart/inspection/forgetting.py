@@ -59,8 +59,7 @@ def measure(
             if reader is not None:
                 answers = batch.answers.to(encoder.device)
                 states = states_of_masked(encoder, batch, precision)
-                with computing(precision, encoder.device):
-                    scores = reader.read(states).float()
+                scores = reader.read(states)
                 loss += float(F.cross_entropy(scores, answers, reduction="sum"))
                 right += int((scores.argmax(dim=-1) == answers).sum())
     return Forgetting(loss / asked if asked else None, right / asked if asked else None, agreement.values())
