@@ -107,3 +107,7 @@ proof-readers:  ## Send N= texts through every reader: what was written is what 
 .PHONY: results-ja
 results-ja:  ## Japanese spans of characters to pieces and back, over all of two data sets (N= texts of each).
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/round_trips.py $(SIZE)
+
+.PHONY: results-forgetting
+results-forgetting:  ## What four learning rates make an encoder forget (N= seeds). About 20 minutes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/forgetting.py $(SIZE)

@@ -189,3 +189,16 @@ def test_an_encoder_from_scratch(fit, cache):
     assert run.folder.joinpath("stages/03-finetune").is_dir()
     assert weights(run)["bert.encoder.layer.0.output.dense.weight"].shape == (16, 64)
     assert len(kept(cache, "scratch")) == 1
+
+
+def test_what_each_stage_forgets_is_seen_from_the_first_encoder(fit, other, tmp_path, encoder):
+    general = tmp_path / "general.txt"
+    general.write_text("\n\n".join(f"alice and bob saw film {n} in paris and loved it" for n in range(24)))
+    several = {"multitask": {"with": [other], "learn": {**LEARN["learn"], "max_steps": 4}}}
+    run = fit("run", before=[PRETRAIN, several], forgetting={"text": str(general), "rows": 8})
+    assert list(run.forgetting) == ["01-pretrain", "02-multitask", "03-finetune"]
+    ends = [(one["seen"][0]["agreement"][-1], one["seen"][-1]["agreement"][-1]) for one in run.forgetting.values()]
+    assert ends[0][0] == pytest.approx(1, abs=1e-4), "the first stage starts from the encoder itself"
+    assert ends[0][1] < 1
+    for before, after in zip(ends, ends[1:], strict=False):
+        assert after[0] == pytest.approx(before[1], abs=1e-3), "a stage starts where the one before it ended"

@@ -20,9 +20,10 @@ from warmstart.recipe import Recipe, absolute
 from warmstart.run import Run
 from warmstart.settings import check_trainer_options
 from warmstart.stages import reuse, store
-from warmstart.stages.before import Stage, stages_before
+from warmstart.stages.before import Stage, from_the_start, stages_before
 from warmstart.stages.evaluate import evaluate
 from warmstart.stages.finetune import check_ahead, finetune, make_ready, saving_of
+from warmstart.stages.forgetting import FILE as FORGETTING
 from warmstart.stages.multitask import multitask
 from warmstart.stages.prepare import Parts, Rows, read_parts
 
@@ -64,7 +65,7 @@ def carry_out(
                     _begin(folder, recipe, parts, stages)
                     reuse.take(done, folder, progress)
                 return Run(folder)
-            ready = make_ready(start, parts, work, progress, len(stages) + 1)
+            ready = make_ready(start, parts, work, progress, len(stages) + 1, cache_folder())
             saving = saving_of(recipe, ready, folder, resume_anyway)
             if main:
                 _begin(folder, recipe, parts, stages)
@@ -86,6 +87,7 @@ def plan_stages(recipe: Recipe, progress: Progress = silent) -> list[Stage]:
 
 def _go_before(recipe: Recipe, stages: list[Stage], progress: Progress, anyway: Iterable[str]) -> Recipe:
     """Carry out the stages that are not in the store yet; the recipe of the fine-tuning that starts where they end."""
+    recipe = from_the_start(recipe, stages)
     for number, stage in enumerate(stages, 1):
         if stage.finished and recipe.reuse:
             progress.say(f"{number:02d}-{stage.name} is finished ({stage.folder.name}); used as it stands")
@@ -112,6 +114,7 @@ def _carry_out_stage(recipe: Recipe, stage: Stage, progress: Progress, anyway: I
                 trainer=recipe.trainer,
                 progress=progress,
                 resume_anyway=anyway,
+                forgetting=recipe.forgetting,
             )
         return
     assert stage.texts is not None
@@ -174,6 +177,8 @@ def _begin(folder: Path, recipe: Recipe, parts: Parts, stages: Sequence[Stage]) 
         if not record.exists():
             with publish(record, {"identity": dict(stage.identity)}) as staging:
                 write_json(staging / "stage.json", stage.told())
+                if (stage.trained / FORGETTING).is_file():
+                    shutil.copyfile(stage.trained / FORGETTING, staging / FORGETTING)
 
 
 def _measure(folder: Path, parts: Parts, progress: Progress) -> dict[str, Any]:

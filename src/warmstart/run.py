@@ -66,6 +66,12 @@ class Run:
         found: dict[str, Any] = self._json(f"{self.stage}/history.json")
         return found
 
+    @cached_property
+    def forgetting(self) -> dict[str, dict[str, Any]]:
+        """What the encoder still knew along each stage, by the stage's name; empty where the recipe did not ask."""
+        found = sorted(path.parent.name for path in self.folder.glob("stages/*/forgetting.json"))
+        return {stage: self._json(f"stages/{stage}/forgetting.json") for stage in found}
+
     @property
     def model(self) -> Path:
         """The folder that opens in plain `transformers`."""

@@ -31,6 +31,7 @@ from warmstart.tuning.mixing import Mixed, MixedBatches
 from warmstart.tuning.schedules import schedule
 from warmstart.tuning.stopping import EarlyStop
 from warmstart.tuning.unfreeze import Unfreezing, learning
+from warmstart.tuning.watching import Watching
 
 FEWEST_EPOCHS = 3
 """Epochs where none are asked for and there are rows enough."""
@@ -97,6 +98,7 @@ def train(
     saving: Saving | None = None,
     where: Callable[[int], str] = lambda row: f"row {row}",
     measure: Callable[[], float] | None = None,
+    watch: Watching | None = None,
 ) -> Trained:
     """Train a model in place on encoded rows, going on from the newest checkpoint if there is one.
 
@@ -106,13 +108,14 @@ def train(
         saving: Where and when to save; a training without cannot be resumed.
         where: Names the row of a number, for messages.
         measure: Gives how good the model is at present, on rows that it does not learn from; for early stopping.
+        watch: Looks at the model on the way; what it saw is kept in checkpoints.
 
     Raises:
         TrainingError: The loss is no number any more.
         Stopped: SIGTERM or SIGINT came; the training was saved first.
     """
     precision = resolve(settings.precision, model.config)
-    keeping = _keeping(settings, measure)
+    keeping = {**_keeping(settings, measure), **({"watch": watch} if watch else {})}
     with ExitStack() as stack:
         asked = stack.enter_context(stop_asked()) if saving else StopAsked()
         try:
@@ -456,8 +459,9 @@ class _Trainer(transformers.Trainer):  # type: ignore[misc]
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         self.restored = load_state(Path(resume_from_checkpoint))
         self.model.load_state_dict(self.restored["weights"])
-        for name, one in self.keeping.items():
-            one.restore(self.restored["keeping"][name])
+        for name, state in self.restored["keeping"].items():
+            if name in self.keeping:
+                self.keeping[name].restore(state)
         self.seconds_before = self.restored["seconds"]
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:

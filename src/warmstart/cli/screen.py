@@ -67,11 +67,15 @@ def table(title: str, rows: Mapping[str, Any]) -> None:
     console.print(shown)
 
 
-def rows(found: Sequence[Mapping[str, Any]]) -> None:
-    """A table with a line for each mapping, its keys above."""
-    shown = Table(*found[0])
-    for one in found:
-        shown.add_row(*(number(value) for value in one.values()))
+def grid(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """A table with a column for each name, the first one's values in words and the others in numbers."""
+    console.print(title, style="italic", markup=False, highlight=False)
+    first, *others = rows[0]
+    shown = Table(first)
+    for name in others:
+        shown.add_column(name, justify="right")
+    for row in rows:
+        shown.add_row(*(number(row[name]) for name in (first, *others)))
     console.print(shown)
 
 

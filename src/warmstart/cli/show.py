@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +16,9 @@ def command(
     what: Annotated[str, typer.Argument(help="A run, a model folder, or a model's name on the Hub.")] = "",
     recipe: Annotated[bool, typer.Option("--recipe", help="Print the run's complete recipe.")] = False,
     layers: Annotated[bool, typer.Option("--layers", help="Show the layers of the run's model.")] = False,
+    forgetting: Annotated[
+        bool, typer.Option("--forgetting", help="Show what the run's encoder still knew along its training.")
+    ] = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of recipes, for editors.")] = False,
     recipes: Annotated[bool, typer.Option("--recipes", help="Print the recipes that `fit --recipe` takes.")] = False,
     json: options.Json = False,
@@ -29,9 +33,13 @@ def command(
     elif not (Path(what) / "recipe.yaml").is_file():
         if recipe:
             raise RunError(f"{what} is no run, so it has no recipe; give a folder that `warmstart fit` wrote")
+        if forgetting:
+            raise RunError(f"{what} is no run, so it forgot nothing; give a folder that `warmstart fit` wrote")
         _show_layers(what, json)
     elif layers:
         _show_layers(_model_of(what), json)
+    elif forgetting:
+        _show_forgetting(what, json)
     elif recipe and not json:
         from warmstart.jsons import read_text
 
@@ -82,6 +90,45 @@ def _show_layers(model: str, as_json: bool) -> None:
         screen.print_json(layers.as_rows())
     else:
         screen.console.print(layers)
+
+
+def _show_forgetting(folder: str, as_json: bool) -> None:
+    from warmstart.cli import screen
+    from warmstart.run import Run
+
+    found = Run(folder).forgetting
+    if not found:
+        raise RunError(
+            f"{folder}: holds no forgetting.json: the recipe did not ask, or no stage is finished; "
+            "say forgetting.text: FILE, with general text, when you fit"
+        )
+    if as_json:
+        screen.print_json(found)
+        return
+    try:
+        for stage, about in found.items():
+            screen.grid(f"{stage}: {about['rows']:,} texts, {about['masked']:,} tokens masked", _forgotten(about))
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        raise RunError(
+            f"{folder}: a forgetting.json holds something else than `warmstart fit` writes "
+            f"({type(error).__name__}: {error})"
+        ) from None
+
+
+def _forgotten(about: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row for each time that the encoder was asked: when, masked tokens, scores, and the agreement of each layer."""
+    seen = about["seen"]
+    when = ["before", *(f"step {one['step']:,}" for one in seen[1:-1]), f"after {seen[-1]['step']:,}"]
+    return [
+        {
+            "when": name,
+            "masked loss": one["loss"],
+            "accuracy": one["accuracy"],
+            **{f"dev {score}": value for score, value in one.get("scores", {}).items()},
+            **{f"CKA {layer}" if not layer else str(layer): value for layer, value in enumerate(one["agreement"])},
+        }
+        for name, one in zip(when, seen, strict=True)
+    ]
 
 
 def _show_run(folder: str, as_json: bool, recipe_only: bool) -> None:

@@ -73,7 +73,7 @@ def _show(found: list[Stored], as_json: bool) -> None:
     if as_json:
         screen.print_json([{**row, "identity": one.identity} for row, one in zip(rows, found, strict=True)])
     elif rows:
-        screen.rows(rows)
+        screen.grid("stages", rows)
     else:
         typer.echo("no stages are kept yet; a recipe with `before` makes them")
 

@@ -29,6 +29,12 @@ def resolve(wanted: str, config: Any = None) -> Precision:
     return wanted  # type: ignore[return-value]
 
 
+def computing(precision: Precision, device: torch.device) -> torch.autocast:
+    """A block whose products are computed in this format."""
+    kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
+    return torch.autocast(device.type, dtype=kind, enabled=precision != "fp32")
+
+
 def has_bf16() -> bool:
     """Whether the accelerator, or without one the processor, has bf16 arithmetic of its own."""
     if torch.cuda.is_available():

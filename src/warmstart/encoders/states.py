@@ -29,6 +29,12 @@ def hidden_states(encoder: Any, inputs: Mapping[str, torch.Tensor], every: bool)
     return found
 
 
+def encoder_in(model: Any) -> Any:
+    """The encoder under a model's head, be it of transformers or of our own."""
+    inside = getattr(model, "base_model", None)
+    return model.encoder if inside is None else inside
+
+
 def in_chunks(
     vectors: Callable[..., torch.Tensor], inputs: Sequence[torch.Tensor | None], size: int | None
 ) -> torch.Tensor:

@@ -1,5 +1,6 @@
 """The recipe: which model, on what data, trained how; typed, read from YAML, and never importing torch."""
 
+from warmstart.recipe.forgetting import Forgetting
 from warmstart.recipe.multitask import Multitask
 from warmstart.recipe.parts import Data, File, Format, Layers, Learn, Lora, Saves, Split, TaskChoice, Window
 from warmstart.recipe.recipe import (
@@ -23,6 +24,7 @@ __all__ = [
     "Before",
     "Data",
     "File",
+    "Forgetting",
     "Format",
     "Layers",
     "Learn",

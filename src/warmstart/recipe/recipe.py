@@ -15,6 +15,7 @@ from pydantic import field_validator, model_validator
 
 from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options, meaning
+from warmstart.recipe.forgetting import Forgetting
 from warmstart.recipe.parts import Data, File, Layers, Learn, Saves, TaskChoice, Window
 from warmstart.recipe.stages import WITHIN, Before, Corpus, Scratch
 from warmstart.yamls import read_yaml
@@ -54,6 +55,8 @@ class Recipe(Options):
     """Seed of everything random: the split, the head's first weights, the order of rows, dropout."""
     head: Literal["keep", "new"] = "keep"
     """Whether to `keep` the head the model comes with (its labels must be the data's), or to draw a `new` one."""
+    forgetting: Forgetting | None = None
+    """What the encoder still knows of general text, before, while and after it learns the task. None: not asked."""
     trainer: dict[str, Any] = {}
     """Passed on to `transformers.TrainingArguments`; what the fields above say cannot be said here."""
 
@@ -144,7 +147,12 @@ def _from(recipe: Recipe, folder: Path) -> Recipe:
     parts = {part: _part_from(getattr(data, part), folder) for part in FILES}
     model = str(folder / recipe.model) if recipe.model and (folder / recipe.model).is_dir() else recipe.model
     before = [one.model_copy(update=_stage_from(one, folder)) for one in recipe.before]
-    return recipe.model_copy(update={"model": model, "data": data.model_copy(update=parts), "before": before})
+    changed = {"model": model, "data": data.model_copy(update=parts), "before": before}
+    if recipe.forgetting is not None:
+        said = recipe.forgetting
+        start = str(folder / said.start) if said.start and (folder / said.start).is_dir() else said.start
+        changed["forgetting"] = said.model_copy(update={"text": _part_from(said.text, folder), "start": start})
+    return recipe.model_copy(update=changed)
 
 
 def _stage_from(stage: Before, folder: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ All of them are known before the first is begun: a stage is told by its settings
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,8 +63,13 @@ class Stage:
     def told(self) -> dict[str, Any]:
         """What a run keeps of a finished stage: its place in the store, what was measured, what the training did."""
         found: dict[str, Any] = {"store": self.folder.name}
-        files = {"metrics": self.folder / "metrics.json", "training": self.folder / "stages/01-finetune/history.json"}
+        files = {"metrics": self.folder / "metrics.json", "training": self.trained / "history.json"}
         return found | {name: read_object(path, RunError, LARGEST) for name, path in files.items() if path.is_file()}
+
+    @property
+    def trained(self) -> Path:
+        """Where it tells what its training did."""
+        return self.folder / ("trained" if self.options else "stages/01-finetune")
 
 
 def stages_before(recipe: Recipe, parts: Parts, schema: Schema, cache: Path, progress: Progress) -> list[Stage]:
@@ -81,6 +86,7 @@ def stages_before(recipe: Recipe, parts: Parts, schema: Schema, cache: Path, pro
         texts, sources = _texts(said, parts, schema, cache, progress)
         identity = {**dict(flat(recipe.scratch.model_dump(mode="json"), "scratch.")), "seed": recipe.seed, **sources}
         found.append(_stage("scratch", identity, cache, texts=texts))
+    recipe = from_the_start(recipe, found)
     for one in recipe.before:
         if found:
             model, told = str(found[-1].model), {"model": found[-1].folder.name}
@@ -94,6 +100,14 @@ def stages_before(recipe: Recipe, parts: Parts, schema: Schema, cache: Path, pro
             stage = {"together": together, "options": one.multitask}
             found.append(_stage(one.name, {**identity, **told}, cache, **stage))
     return found
+
+
+def from_the_start(recipe: Recipe, stages: Sequence[Stage]) -> Recipe:
+    """The same recipe, in which what is forgotten is seen from the encoder that the first stage starts from."""
+    if recipe.forgetting is None or recipe.forgetting.start:
+        return recipe
+    start = recipe.model or str(stages[0].model)
+    return recipe.model_copy(update={"forgetting": recipe.forgetting.model_copy(update={"start": start})})
 
 
 def key_of(recipe: Recipe, parts: Parts, last: Stage) -> dict[str, Any]:
@@ -147,6 +161,7 @@ def _pretrain(said: Pretrain, recipe: Recipe, model: str) -> Recipe:
         learn=learn,
         checkpoints=recipe.checkpoints,
         seed=said.seed,
+        forgetting=recipe.forgetting,
         trainer=recipe.trainer,
     )
 

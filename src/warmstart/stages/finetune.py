@@ -28,12 +28,15 @@ from warmstart.recipe import Layers, Recipe
 from warmstart.settings import Settings
 from warmstart.stages.arrange import arrange
 from warmstart.stages.evaluate import answers, evaluate
+from warmstart.stages.forgetting import FILE as MEMORY
+from warmstart.stages.forgetting import Memory, make_memory
 from warmstart.stages.frozen import check_slices, keep_features
 from warmstart.stages.identity import identity
 from warmstart.stages.prepare import Parts, encode, fit_task
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import save_task
 from warmstart.training import Saving, check, train
+from warmstart.tuning.watching import Watching
 from warmstart.windows import DEFAULT_TOKENS, Frame, Window
 
 
@@ -59,14 +62,19 @@ class Ready:
     """Where the features of an encoder that is held still are kept; None where it learns."""
     stage: str
     """The stage's folder in the run."""
+    memory: Memory | None = None
+    """What is asked of the encoder before and after, where the recipe wants to know what it forgets."""
 
 
-def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress, number: int = 1) -> Ready:
+def make_ready(
+    recipe: Recipe, parts: Parts, work: Path, progress: Progress, number: int = 1, cache: Path | None = None
+) -> Ready:
     """Open the encoder and fit the task to the rows, so that what is wrong is said before the run's folder is laid out.
 
     Args:
         work: A folder for files that are not needed afterwards.
         number: Which of the run's stages this is.
+        cache: A folder for what other runs can use as well; None for `work`.
     """
     config = load_config(recipe.model)
     tokenizer = load_tokenizer(recipe.model)
@@ -94,7 +102,11 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress, num
     dev, lora = parts.tables.get("dev"), recipe.layers.lora is not None
     kept = work / "features.arrow" if frozen else None
     stage = f"stages/{number:02d}-finetune"
-    return Ready(settings, task, tokenizer, window, loaded, rows, cut, same, train_rows.where, dev, lora, kept, stage)
+    memory = None
+    if recipe.forgetting is not None and processes.is_main():
+        memory = make_memory(recipe, recipe.forgetting, cache or work, parts.findings, progress)
+    where = train_rows.where
+    return Ready(settings, task, tokenizer, window, loaded, rows, cut, same, where, dev, lora, kept, stage, memory)
 
 
 def check_ahead(recipe: Recipe, parts: Parts) -> None:
@@ -141,6 +153,16 @@ def _measure(ready: Ready, dev: Table) -> Callable[[], float]:
     return measure
 
 
+def _watching(ready: Ready) -> Watching | None:
+    """What looks at the encoder on the way, with the score on the dev rows where there are any."""
+    if ready.memory is None:
+        return None
+    if ready.dev is None:
+        return ready.memory.watching(ready.loaded.model)
+    measure = _measure(ready, ready.dev)
+    return ready.memory.watching(ready.loaded.model, lambda: {ready.task.headline: measure()})
+
+
 def saving_of(recipe: Recipe, ready: Ready, folder: Path, anyway: Iterable[str] = ()) -> Saving:
     """Where and when the run saves itself, after what is there already was found to be of the same training."""
     checkpoints = Checkpoints(folder / "checkpoints", ready.identity, recipe.checkpoints.keep, frozenset(anyway))
@@ -172,6 +194,8 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
             rows = keep_features(loaded.model, rows, task, tokenizer, precision, ready.kept, progress)
     # What the Trainer itself writes, such as a tracker's logs, stays with the run.
     own = folder / "trainer"
+    watching = _watching(ready)
+    first = watching.look() if watching else {}
     trained = train(
         loaded.model,
         task,
@@ -183,6 +207,7 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
         saving,
         ready.where,
         _measure(ready, ready.dev) if ready.dev is not None else None,
+        watching,
     )
     if not processes.is_main():
         return
@@ -204,6 +229,8 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
     }
     with publish(folder / ready.stage, {"identity": ready.identity}) as staging:
         write_json(staging / "history.json", about)
+        if watching and ready.memory:
+            write_json(staging / MEMORY, ready.memory.told(watching, first, trained.steps))
     if not saving.last:
         shutil.rmtree(saving.checkpoints.folder, ignore_errors=True)
 

@@ -15,8 +15,8 @@ from warmstart.environment import environment
 from warmstart.recipe import FILES, Recipe
 from warmstart.stages.prepare import Parts
 
-_CONTENT_COUNTS = {"model", *(f"data.{name}" for name in FILES)}
-"""Fields that name files: what counts is in them, and is known by its fingerprint."""
+_CONTENT_COUNTS = {"model", "forgetting.text", "forgetting.start", *(f"data.{name}" for name in FILES)}
+"""Fields that name files: what counts is in them, and is known by its fingerprint, or changes no result."""
 
 
 def identity(recipe: Recipe, parts: Parts, tokens: str) -> dict[str, Any]:

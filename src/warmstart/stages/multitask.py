@@ -11,14 +11,17 @@ from typing import Any
 from warmstart import processes
 from warmstart.artifacts import publish, sweep, verify, write_json, write_text
 from warmstart.checkpoints import Checkpoints, check_identity
+from warmstart.data.findings import Findings
 from warmstart.deploy.predictor import Predictor
 from warmstart.encoders.load import quietly
 from warmstart.encoders.shared import ManyHeads
 from warmstart.environment import environment
 from warmstart.progress import Progress, silent
-from warmstart.recipe import Multitask, Recipe, Saves, absolute
+from warmstart.recipe import Forgetting, Multitask, Recipe, Saves, absolute
 from warmstart.stages.evaluate import answers, evaluate
 from warmstart.stages.finetune import Ready, save
+from warmstart.stages.forgetting import FILE as MEMORY
+from warmstart.stages.forgetting import Memory, make_memory
 from warmstart.stages.participants import Together, prepare
 from warmstart.stages.prepare import Parts, Rows
 from warmstart.training import Saving, train
@@ -42,6 +45,7 @@ def multitask(
     rows: Mapping[str, Rows] | None = None,
     progress: Progress = silent,
     resume_anyway: Iterable[str] = (),
+    forgetting: Forgetting | None = None,
 ) -> None:
     """Learn the tasks of several recipes on one encoder, into a folder, or go on with what was stopped there.
 
@@ -58,6 +62,7 @@ def multitask(
         trainer: Passed on to `transformers.TrainingArguments`.
         rows: Rows handed over in Python for tasks by name, which take the place of their files.
         resume_anyway: What may differ from when the stage was stopped, though the model may then differ too.
+        forgetting: What to ask the encoder before and after, to see what it forgets.
     """
     main = processes.is_main()
     progress = progress if main else silent
@@ -69,7 +74,10 @@ def multitask(
     if (folder / TRAINED).exists():
         progress.say(f"{folder.name} is trained; used as it stands")
     else:
-        _train(stage, saving, folder, progress)
+        memory = None
+        if forgetting is not None and main:
+            memory = make_memory(next(iter(recipes.values())), forgetting, cache, Findings(), progress)
+        _train(stage, saving, folder, progress, memory)
     with processes.main_first():
         if main and not (folder / "metrics.json").exists():
             write_json(folder / "metrics.json", _measure(folder, stage.parts, progress))
@@ -126,7 +134,7 @@ class _Dispatch:
         raise NotImplementedError
 
 
-def _train(stage: Together, saving: Saving, folder: Path, progress: Progress) -> None:
+def _train(stage: Together, saving: Saving, folder: Path, progress: Progress, memory: Memory | None) -> None:
     """Train all tasks together; publish each task's model, the encoder alone, and what was done."""
     ready, options = stage.ready, stage.options
     settings = next(iter(ready.values())).settings
@@ -142,7 +150,10 @@ def _train(stage: Together, saving: Saving, folder: Path, progress: Progress) ->
         name, own = rows.place(row)
         return ready[name].where(own)
 
-    trained = train(model, _Dispatch(ready), None, rows, settings, folder / "trainer", progress, saving, where)
+    own, together = folder / "trainer", _Dispatch(ready)
+    watching = memory.watching(model) if memory else None
+    first = watching.look() if watching else {}
+    trained = train(model, together, None, rows, settings, own, progress, saving, where, watch=watching)
     if not processes.is_main():
         return
     for name, one in ready.items():
@@ -158,6 +169,8 @@ def _train(stage: Together, saving: Saving, folder: Path, progress: Progress) ->
     }
     with publish(folder / TRAINED, {"identity": stage.identity}) as staging:
         write_json(staging / "history.json", about)
+        if memory and watching:
+            write_json(staging / MEMORY, memory.told(watching, first, trained.steps))
     if not saving.last:
         shutil.rmtree(saving.checkpoints.folder, ignore_errors=True)
 

@@ -27,12 +27,12 @@ def taking_part(recipe: Recipe, options: Multitask, folder: Path) -> dict[str, R
     Args:
         folder: The recipe's own folder, from which the paths of the others are taken.
     """
-    found = {OWN: recipe} if options.own else {}
+    found = {OWN: recipe.model_copy(update={"forgetting": None})} if options.own else {}
     for file in options.others:
         name = Path(file).stem
         if name in found:
             raise RecipeError(f"multitask.with: two tasks would go by the name {name}; rename {file}")
-        found[name] = load_recipe(folder / file).model_copy(update={"model": recipe.model})
+        found[name] = load_recipe(folder / file).model_copy(update={"model": recipe.model, "forgetting": None})
     return found
 
 

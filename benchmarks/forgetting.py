@@ -1,0 +1,165 @@
+"""What a learning rate does to what the encoder knew, as in Fig. 2 of Sun et al. 2019, with what it forgets beside it.
+
+Runs are kept in .cache/forgetting/, so a stopped measurement goes on where it was and several processes may share the
+work. The general text is the test part of wikitext-2; none of it is in the runs.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import common
+from common import ROOT, arguments, finish, weights, write_page
+from craft_sets import MEASURE, OPEN, _draw, _questions, _write
+
+CACHE = ROOT / ".cache" / "forgetting"
+RATES = (2e-5, 5e-5, 1e-4, 4e-4)
+ROWS = 1000
+"""Questions to learn from."""
+LEARN = {
+    "learn.epochs": 8,
+    "learn.batch": 32,
+    "learn.least_steps": None,
+    "forgetting.rows": 100,
+    "forgetting.every": 50,
+    "data.split.test": 0,
+}
+COLOURS = ("#1f77b4", "#2ca02c", "#ff7f0e", "#d62728")
+
+READING = """
+"""
+"""What the figures say, in plain words; written by hand after looking at them."""
+
+
+def recipe() -> dict[str, Any]:
+    """The recipe of all runs but for its rate; the files that it names are written where they are missing."""
+    paths = {name: CACHE / "data" / name for name in ("train.csv", "test.csv", "general.jsonl")}
+    if not all(path.is_file() for path in paths.values()):
+        train, test = (_questions(MEASURE / "trec_qc" / name) for name in ("train_5500.label", "TREC_10.label"))
+        _write(paths["train.csv"], _draw(train, ROWS))
+        _write(paths["test.csv"], test)
+        _general(paths["general.jsonl"])
+    data = {"data.train": str(paths["train.csv"]), "data.dev": str(paths["test.csv"])}
+    return {"model": weights("minilm"), **data, "forgetting.text": str(paths["general.jsonl"]), **LEARN}
+
+
+def _general(path: Path) -> None:
+    """Paragraphs of wikitext-2's test part, without its headings."""
+    with gzip.open(OPEN / "wikitext-2-raw" / "test.raw.gz", "rt", encoding="utf-8") as file:
+        texts = [line.strip() for line in file if len(line.strip()) > 200]
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+
+
+def curves(folder: Path) -> dict[float, list[dict[str, Any]]]:
+    """What each run of a rate saw, by rate: one entry a run."""
+    from warmstart.experiments.repeat import read_rows
+    from warmstart.run import Run
+
+    found: dict[float, list[dict[str, Any]]] = {}
+    for rate in RATES:
+        runs = [Run(row.folder) for row in read_rows(folder, [f"{rate:g}"])]
+        found[rate] = [{"history": run.training["history"], **run.forgetting["01-finetune"]} for run in runs]
+    return {rate: some for rate, some in found.items() if some}
+
+
+def series(some: list[dict[str, Any]], name: str) -> tuple[list[int], list[float]]:
+    """The steps of a curve, and the mean over runs of what was seen there."""
+    if name == "training loss":
+        steps = [one["step"] for one in some[0]["history"]]
+        return steps, [mean(run["history"][i]["loss"] for run in some) for i in range(len(steps))]
+    steps = [one["step"] for one in some[0]["seen"]]
+    return steps, [mean(_value(run["seen"][i], name) for run in some) for i in range(len(steps))]
+
+
+def _value(seen: dict[str, Any], name: str) -> float:
+    if name == "test error, %":
+        return 100 * (1 - seen["scores"]["accuracy"])
+    if name == "loss of masked tokens":
+        return float(seen["loss"])
+    if name == "masked tokens found, %":
+        return 100 * float(seen["accuracy"])
+    layer = {"first": 1, "middle": len(seen["agreement"]) // 2, "last": -1}[name.split()[-2]]
+    return float(seen["agreement"][layer])
+
+
+PANELS = ("training loss", "test error, %", "loss of masked tokens", "agreement, last block")
+
+
+def draw(found: dict[float, list[dict[str, Any]]], path: Path) -> None:
+    """The four curves over training, a line for each rate."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(2, 2, figsize=(9, 6), sharex=True, layout="constrained")
+    for place, name in zip(axes.flat, PANELS, strict=True):
+        for colour, (rate, some) in zip(COLOURS, found.items(), strict=False):
+            place.plot(*series(some, name), color=colour, label=f"{rate:g}", linewidth=1.5)
+        place.set_title(name, fontsize=11)
+        place.spines[["top", "right"]].set_visible(False)
+    axes[0, 0].legend(title="learning rate", frameon=False, fontsize=9)
+    figure.supxlabel("optimizer steps", fontsize=10)
+    figure.savefig(path, format="svg", metadata={"Date": None}, facecolor="white")
+    pyplot.close(figure)
+
+
+def page(found: dict[float, list[dict[str, Any]]]) -> str:
+    """The picture, the numbers at the end, and what they say."""
+    seeds = " and ".join(sorted({str(len(some)) for some in found.values()}))
+    some = next(iter(found.values()))[0]
+    names = ("test error, %", "loss of masked tokens", "masked tokens found, %")
+    names += tuple(f"agreement, {layer} block" for layer in ("first", "middle", "last"))
+    before = " | ".join(f"{_value(some['seen'][0], name):.3g}" for name in names)
+    rows = [
+        f"| {rate:g} | " + " | ".join(f"{series(runs, name)[1][-1]:.3g}" for name in names) + " |"
+        for rate, runs in found.items()
+    ]
+    return "\n".join(
+        [
+            f"all-MiniLM-L6-v2 learns the six kinds of {ROWS:,} TREC questions at four rates (batch 32, a tenth of "
+            f"warm-up, then a straight line to zero; {seeds} seeds each, means shown). Every "
+            f"{LEARN['forgetting.every']} steps it is tested on the 500 test questions, and asked what it still knows "
+            f"of {some['rows']} paragraphs of wikitext-2: which tokens are masked, as read by one reader fitted to "
+            "the starting encoder, and how much the states of each block agree with the starting encoder's (linear "
+            "CKA). After the figure on catastrophic forgetting of [Sun et al. 2019](https://arxiv.org/abs/1905.05583), "
+            "which shows training loss and test error of BERT-base on IMDb at these rates.",
+            "",
+            "![Training loss, test error, loss of masked tokens and agreement of the last block over the steps, a "
+            "line for each rate](forgetting.svg)",
+            "",
+            f"| rate | {' | '.join(names)} |",
+            "| ---: |" + " ---: |" * len(names),
+            f"| before | {before} |",
+            *rows,
+            "",
+            READING.strip(),
+        ]
+    )
+
+
+def main() -> None:
+    """Train what is missing, then report on all that is there."""
+    args = arguments(__doc__ or "", 3, "seeds")
+    from craft import Lines
+    from warmstart.experiments.repeat import repeat
+
+    folder = CACHE / "runs"
+    variants = {f"{rate:g}": {"learn.rate": rate} for rate in RATES}
+    if not os.environ.get("WARMSTART_BENCH_NO_TRAIN"):
+        repeat(recipe(), variants, range(args.n), folder, Lines("forgetting"), keep="numbers")
+    found = curves(folder)
+    if args.write:
+        draw(found, common.ROOT / "docs" / "results" / "forgetting.svg")
+        write_page("forgetting", "What a rate makes an encoder forget", "make results-forgetting", page(found))
+    last = {f"{rate:g}": some for rate, some in found.items()}
+    finish({name: {one: round(series(some, one)[1][-1], 4) for one in PANELS} for name, some in last.items()})
+
+
+if __name__ == "__main__":
+    main()

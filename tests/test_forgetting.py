@@ -1,0 +1,203 @@
+"""What an encoder still knows: agreement of layers, masked tokens, and a look that changes nothing."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import warmstart
+from small import FAST, reviews
+from test_resume import Crash, Trouble, crash
+from tiny import ARCHITECTURES, NoStockHead, save_tiny, tiny_model, tiny_tokenizer
+from warmstart.encoders.load import load_alone
+from warmstart.errors import RecipeError
+from warmstart.inspection.agreement import Agreement
+from warmstart.inspection.forgetting import measure
+from warmstart.inspection.masks import set_exam
+from warmstart.inspection.reader import FILE, fitted_reader, own_reader
+
+TEXTS = [text for text, _ in reviews(60)]
+
+
+def cka(x, y, size=7):
+    """Gathered from batches of a few tokens each."""
+    found = Agreement()
+    for start in range(0, len(x), size):
+        found.add([x[start : start + size]], [y[start : start + size]])
+    return found.values()[0]
+
+
+def plain_cka(x, y):
+    """The formula of Kornblith et al. as it is written, in NumPy, all tokens at once."""
+    x, y = (np.asarray(one, dtype=np.float64) - np.asarray(one, dtype=np.float64).mean(axis=0) for one in (x, y))
+    return np.linalg.norm(y.T @ x) ** 2 / (np.linalg.norm(x.T @ x) * np.linalg.norm(y.T @ y))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 60), st.integers(1, 9), st.integers(1, 9), st.integers(0, 1000))
+def test_agreement_is_the_formula_however_tokens_come_in_batches(tokens, first, second, seed):
+    torch.manual_seed(seed)
+    x, y = torch.randn(tokens, first) + 5, torch.randn(tokens, second) * 3
+    assert cka(x, y) == pytest.approx(plain_cka(x, y), rel=1e-4, abs=1e-6)
+
+
+def test_agreement_sees_through_rotation_and_scale_and_nothing_else():
+    torch.manual_seed(0)
+    x = torch.randn(500, 8)
+    rotation = torch.linalg.qr(torch.randn(8, 8)).Q
+    assert cka(x, x) == pytest.approx(1)
+    assert cka(x, 3 * x @ rotation + 2) == pytest.approx(1, abs=1e-5)
+    assert cka(x, torch.randn(500, 8)) < 0.1
+    assert np.isnan(cka(x, torch.ones(500, 3)))
+
+
+def test_an_exam_masks_the_same_tokens_every_time_and_no_special_one():
+    tokenizer = tiny_tokenizer()
+    one, two = (set_exam(TEXTS, tokenizer, 24) for _ in range(2))
+    assert one.cut.rows == len(TEXTS)
+    for first, second in zip(one.batches, two.batches, strict=True):
+        assert first.masked.equal(second.masked)
+        assert first.masked.any(dim=1).all()
+        assert not torch.isin(first.answers, torch.tensor(tokenizer.all_special_ids)).any()
+        assert (first.hidden["input_ids"][first.masked] == tokenizer.mask_token_id).all()
+        assert first.hidden["input_ids"][~first.masked].equal(first.inputs["input_ids"][~first.masked])
+    share = one.asked / sum(int(batch.inputs["attention_mask"].sum()) - 2 * len(batch.masked) for batch in one.batches)
+    assert 0.1 < share < 0.2
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_head_a_model_comes_with_reads_its_own_states(name, tmp_path):
+    try:
+        whole = tiny_model(name, "masked").eval()
+    except NoStockHead as reason:
+        pytest.skip(str(reason))
+    whole.save_pretrained(tmp_path)
+    tokenizer = tiny_tokenizer(name)
+    tokenizer.save_pretrained(tmp_path)
+    exam = set_exam(TEXTS[:8], tokenizer, 24)
+    found = measure(whole, exam, load_alone(str(tmp_path)).eval(), own_reader(str(tmp_path)))
+    with torch.no_grad():
+        losses = [
+            torch.nn.functional.cross_entropy(
+                whole(**batch.hidden).logits[batch.masked].float(), batch.answers, reduction="sum"
+            )
+            for batch in exam.batches
+        ]
+    assert found.loss == pytest.approx(float(sum(losses)) / exam.asked, rel=1e-4)
+    assert found.agreement == pytest.approx([1] * len(found.agreement), abs=1e-4)
+
+
+def test_a_reader_is_fitted_once_and_misses_what_is_no_longer_there(encoder, tmp_path):
+    start, tokenizer = load_alone(encoder).eval(), tiny_tokenizer()
+    exam, others = set_exam(TEXTS[:20], tokenizer, 24), set_exam(TEXTS[20:], tokenizer, 24)
+    reader = fitted_reader(start, others, tmp_path)
+    before = measure(start, exam, start, reader)
+    assert before.accuracy > 0.3  # the words of the texts are few
+    [kept] = tmp_path.iterdir()
+    written = (kept / FILE).stat().st_mtime_ns
+    again = fitted_reader(start, others, tmp_path)
+    assert measure(start, exam, start, again) == before
+    assert (kept / FILE).stat().st_mtime_ns == written
+
+    other = load_alone(encoder)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
+    after = measure(other, exam, start, reader)
+    assert after.loss > before.loss + 0.2
+    assert after.accuracy < before.accuracy
+    assert all(0 <= one < 0.98 for one in after.agreement)
+
+    (kept / FILE).write_bytes(b"no reader")
+    assert measure(start, exam, start, fitted_reader(start, others, tmp_path)) == before
+
+
+@pytest.fixture(scope="module")
+def general(tmp_path_factory):
+    path = tmp_path_factory.mktemp("general") / "general.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS), "utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def fit(encoder, files, general):
+    def call(out, **more):
+        said = {
+            "learn": {**FAST["learn"], "epochs": 3},  # 12 steps, with dropout
+            "forgetting": {"text": general, "rows": 20, "every": 4},
+            "checkpoints": {"steps": 3},
+            **more,
+        }
+        return warmstart.fit(
+            model=said.pop("model", encoder), train=files["train"], test=files["test"], out=out, **said
+        )
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def watched(fit, tmp_path_factory):
+    return fit(tmp_path_factory.mktemp("watched") / "run", **{"data.split.dev": 0.25})
+
+
+def test_a_run_tells_what_was_known_before_during_and_after(watched):
+    about = watched.forgetting["01-finetune"]
+    assert [one["step"] for one in about["seen"]] == [0, 4, 8, 9]  # 48 rows are left to learn from
+    first, *_, last = about["seen"]
+    assert first["agreement"] == pytest.approx([1] * 4)
+    assert last["agreement"][-1] < 0.999
+    assert last["loss"] > first["loss"]
+    assert last["scores"]["accuracy"] == watched.metrics["dev"]["accuracy"]
+    assert (about["rows"], about["reader"], about["precision"]) == (20, "fitted", "fp32")
+
+
+def test_looking_changes_nothing_in_the_model(fit, watched, tmp_path):
+    blind = fit(tmp_path / "run", forgetting=None, **{"data.split.dev": 0.25})
+    assert (blind.model / "model.safetensors").read_bytes() == (watched.model / "model.safetensors").read_bytes()
+    assert blind.training["history"] == watched.training["history"]
+    assert blind.metrics == watched.metrics
+    assert blind.forgetting == {}
+
+
+def test_a_run_that_was_stopped_keeps_what_was_seen(fit, watched, tmp_path):
+    with pytest.raises(Crash):
+        fit(tmp_path / "run", progress=Trouble(8, crash), **{"data.split.dev": 0.25})
+    run = fit(tmp_path / "run", **{"data.split.dev": 0.25})
+    assert run.forgetting == watched.forgetting
+    assert (run.model / "model.safetensors").read_bytes() == (watched.model / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "layers", [{"lora": {"rank": 2}}, {"renew": 1}, {"freeze": "encoder"}, {"pool": "concat-2"}], ids=str
+)
+def test_every_way_to_learn_can_be_watched(fit, tmp_path, layers):
+    about = fit(tmp_path / "run", layers=layers).forgetting["01-finetune"]
+    first, *_, last = about["seen"]
+    if "renew" in layers:
+        assert first["agreement"][-1] < 1 - 1e-5  # it was drawn anew before the first step
+    else:
+        assert first["agreement"] == pytest.approx([1] * 4)
+    if "freeze" in layers:
+        assert {**last, "step": 0} == first
+    else:
+        assert last["agreement"] != first["agreement"]
+
+
+def test_an_encoder_without_a_mask_token_is_asked_for_agreement_alone(fit, tmp_path):
+    model = save_tiny(tmp_path / "tiny-gpt2", "gpt2")
+    config = json.loads((model / "tokenizer_config.json").read_text("utf-8"))
+    del config["mask_token"]
+    (model / "tokenizer_config.json").write_text(json.dumps(config), "utf-8")
+    about = fit(tmp_path / "run", model=str(model)).forgetting["01-finetune"]
+    assert about["reader"] is None
+    assert [one["loss"] for one in about["seen"]] == [None] * 4
+    assert about["seen"][-1]["agreement"][-1] < 1
+
+
+def test_too_little_text_is_said_before_anything_is_written(fit, general, tmp_path):
+    with pytest.raises(RecipeError, match=r"forgetting.rows: found 40, which needs 80 texts.* has 60; .* say 30"):
+        fit(tmp_path / "run", forgetting={"text": general, "rows": 40})
+    assert not (tmp_path / "run").exists()
