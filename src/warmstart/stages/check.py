@@ -64,7 +64,7 @@ def _read(
         return table.load(source, schema, cache, findings, drop_unlabelled=drop, progress=progress)
     except DataError as error:
         if len(source.files) == 1:
-            findings.extend([finding_of(error, source.files)])
+            findings.extend([finding_of(error, _files(source))])
             return None
     good = []
     for file in source.files:
@@ -73,11 +73,16 @@ def _read(
             table.load(one, schema, cache, Findings(), drop_unlabelled=drop, progress=progress)
             good.append(file)
         except DataError as error:
-            findings.extend([finding_of(error, source.files)])
+            findings.extend([finding_of(error, _files(source))])
     if not good:
         return None
     rest = replace(source, files=tuple(good))
     return table.load(rest, schema, cache, findings, drop_unlabelled=drop, progress=progress)
+
+
+def _files(source: Source) -> tuple[str, ...]:
+    """The files of the rows, and those of the texts that they name by id."""
+    return (*source.files, *(file for texts in source.texts.values() for file in texts.files))
 
 
 def _ids(source: Source, column: str, findings: Findings) -> None:
