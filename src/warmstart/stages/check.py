@@ -18,7 +18,7 @@ from warmstart.progress import Progress
 from warmstart.recipe import Recipe
 from warmstart.schema import Schema
 from warmstart.stages.finetune import window_of
-from warmstart.stages.prepare import Parts, encode, fit_task, texts_of, without_shared
+from warmstart.stages.prepare import Parts, encode, fit_task, sources, without_shared
 
 
 def look(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, id_column: str | None = None) -> Parts:
@@ -29,12 +29,7 @@ def look(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, id_col
     """
     findings = Findings()
     found: dict[str, Table] = {}
-    for part in ("train", "dev", "test"):
-        reading = recipe.data.reading(part)
-        if reading is None:
-            continue
-        source = Source(**reading)
-        drop = part == "train" and "unlabelled" in recipe.data.drop
+    for part, source, drop in sources(recipe):
         rows = _read(source, schema, cache, findings, drop, progress)
         if rows is not None:
             found[part] = rows
@@ -42,7 +37,7 @@ def look(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, id_col
                 _ids(replace(source, files=rows.files), id_column, findings)
     check(found, schema, findings)
     if "train" in found:
-        found = without_shared(found, recipe, texts_of(found["train"], schema), findings)
+        found = without_shared(found, recipe, schema, findings)
     return Parts(found, findings)
 
 
