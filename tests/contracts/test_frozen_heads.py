@@ -15,7 +15,7 @@ from warmstart.errors import RecipeError
 HEADS = ("linear", "mlp", "bilstm")
 NAMES = ("classify", "score", "tag crf", "span", "rank cross", "choose", "relate")
 """A case of each task; that of rank reads query and document together, since a bi-encoder has no head."""
-FROZEN = {"layers.freeze": "encoder", "learn.rate": 2e-2, "learn.max_steps": 80}
+FROZEN = {"layers.freeze": "encoder", "learn.rate": 2e-2, "learn.max_steps": 120}
 
 
 @pytest.fixture(scope="module")

@@ -211,7 +211,7 @@ def _encoder_of(name: str, found: Any, config: Any) -> tuple[Any, set[str]]:
 
 def _own(found: Any) -> Any:
     """The class of our own model that a config of ours was saved with."""
-    return own_class((found.architectures or [""])[0])
+    return own_class(str((found.architectures or [""])[0]))
 
 
 def _check_whole(name: str, lost: Iterable[str]) -> None:
