@@ -6,6 +6,7 @@ the planted row's. The clean files themselves must have no finding at all, and r
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import tempfile
@@ -13,11 +14,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import plants_tags  # noqa: F401 - it registers its plants
+import plants_several  # noqa: F401 - it registers its plants
+import plants_tags  # noqa: F401 - likewise
 from clean import real_findings
 from common import arguments, finish, write_page
 from plants import PLANTS, Plant
-from sheets import SEPARATOR, Sheet, clean_rows, encode, parquet
+from sheets import ENDINGS, SEPARATOR, Sheet, clean_rows, encode, parquet, texts_by_id
 from warmstart import tasks
 from warmstart.data.findings import Finding
 from warmstart.progress import silent
@@ -31,9 +33,18 @@ TASKS = {
     "score": {"task": "score"},
     "span": {"task": "span"},
     "tag": {"task": "tag"},
+    "rank": {"task": "rank"},
+    "choose": {"task": "choose"},
+    "relate": {"task": "relate"},
 }
-OWN_FORMATS = {"span": ("jsonl", "json"), "tag": ("conll", "jsonl")}
-"""Tasks whose rows stand in other files than the usual ones."""
+OWN_FORMATS = {
+    "span": ("jsonl", "json"),
+    "tag": ("conll", "jsonl"),
+    "rank": (*FORMATS, "qrels"),
+    "choose": FORMATS,
+    "relate": FORMATS,
+}
+"""Tasks whose rows stand in other files than the usual ones, or have no pairs."""
 TOLD = {"tag-read"}
 """Kinds that say how a file was read, whatever it holds."""
 
@@ -41,6 +52,9 @@ TOLD = {"tag-read"}
 def write(sheet: Sheet, planted: Plant | None, folder: Path) -> dict[str, list[int]]:
     """Write the sheet's files, the fault included; give the line of every row, by file."""
     lines = {}
+    for name, texts in sheet.texts.items():
+        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in texts))
+        lines[name] = list(range(1, len(texts) + 1))
     for name, rows in (("train", sheet.rows), ("test", sheet.test)):
         if rows is None:
             continue
@@ -60,6 +74,9 @@ def findings_of(sheet: Sheet, folder: Path) -> list[Finding]:
     said: dict[str, Any] = {"model": "none", **TASKS[sheet.task], "data.train": str(folder / f"train.{sheet.format}")}
     if sheet.test is not None:
         said["data.test"] = str(folder / f"test.{sheet.format}")
+    said |= {f"data.{name}": str(folder / f"{name}.jsonl") for name in sheet.texts}
+    if sheet.task == "choose" and sheet.format in {"csv", "tsv"}:
+        said["data.columns.endings"] = ENDINGS
     if sheet.pair:
         said["data.columns.pair"] = "pair"
     if sheet.task == "many":
@@ -77,6 +94,8 @@ def prove(planted: Plant, format: str, seed: int, folder: Path) -> tuple[bool, b
     sheet = Sheet(
         format, planted.task, chance, clean_rows(planted.task), place=chance.randrange(planted.low, planted.high)
     )
+    if format == "qrels":
+        sheet.texts = texts_by_id(sheet.rows)
     if planted.rows is not None:
         planted.rows(sheet)
     lines = write(sheet, planted, folder)
@@ -86,7 +105,7 @@ def prove(planted: Plant, format: str, seed: int, folder: Path) -> tuple[bool, b
     else:
         row = sheet.place if row is None else row
         line = 0 if row < 0 else lines[file][row]
-    path = str(folder / f"{file}.{format}")
+    path = str(folder / f"{file}.{'jsonl' if file in sheet.texts else format}")
     found = [one for one in findings_of(sheet, folder) if one.kind == planted.kind and one.file == path]
     return bool(found), any(one.line == line for one in found)
 
@@ -99,7 +118,9 @@ def clean(folder: Path) -> int:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             sheet = Sheet(format, task, random.Random(0), clean_rows(task), clean_rows(task, 100))
-            sheet.pair, sheet.id = task not in OWN_FORMATS, None if format == "conll" else "id"
+            sheet.pair, sheet.id = task not in OWN_FORMATS, None if format in {"conll", "qrels"} else "id"
+            if format == "qrels":
+                sheet.texts = texts_by_id([*sheet.rows, *sheet.test])
             write(sheet, None, folder)
             count += sum(one.kind not in TOLD for one in findings_of(sheet, folder))
     return count

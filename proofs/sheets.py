@@ -17,12 +17,15 @@ ROWS = 40
 LABELS = ("good", "bad", "fair")
 WORDS = ("window", "river", "letter", "garden", "engine", "market", "summer", "planet", "bridge", "candle")
 SEPARATOR = ";"
+ENDINGS = ["ending0", "ending1", "ending2"]
+"""The columns of a row's endings, where it is cells."""
 
 
 def clean_rows(task: str, start: int = 0) -> list[dict[str, Any]]:
     """Rows that nothing is wrong with; some texts run over two lines."""
-    if task == "tag":
-        return [_tagged(number) for number in range(start, start + ROWS)]
+    own = {"tag": _tagged, "rank": _judged, "choose": _chosen, "relate": _related}
+    if task in own:
+        return [own[task](number) for number in range(start, start + ROWS)]
     rows = []
     for number in range(start, start + ROWS):
         one, two = WORDS[number % 10], WORDS[(number // 10 + number * 3) % 10]
@@ -58,6 +61,31 @@ def _tagged(number: int) -> dict[str, Any]:
     return {"id": f"r{number}", "text": text, "entities": entities, "words": words, "tags": tags}
 
 
+def _judged(number: int) -> dict[str, Any]:
+    """A query, of which there are half as many as rows, and a document; every other one is relevant."""
+    one, two = WORDS[number // 2 % 10], WORDS[(number // 10 + number * 3) % 10]
+    ids = {"id": f"r{number}", "query_id": f"q{number // 2}", "document_id": f"d{number}"}
+    texts = {"query": f"where is {one} {number // 2}?", "document": f"The {two} stands by the {one} of {number} days"}
+    return {**ids, **texts, "label": 1 - number % 2}
+
+
+def _chosen(number: int) -> dict[str, Any]:
+    """A text with two or three endings."""
+    one, two = WORDS[number % 10], WORDS[(number // 10 + number * 3) % 10]
+    endings = [f"it saw a {two}", f"{one} number {number} left", "all went home"][: 2 + number % 2]
+    return {"id": f"r{number}", "text": f"The {one} of {number} days came:", "endings": endings, "label": number % 2}
+
+
+def _related(number: int) -> dict[str, Any]:
+    """A text with two marked entities, and the same without marks and with their places."""
+    one, two = WORDS[number % 10].capitalize(), WORDS[(number // 10 + number * 3) % 10]
+    plain = f"{one} house number {number} met {two} road at last"
+    first, second = [0, len(one)], [plain.index(" met ") + 5, plain.index(" met ") + 5 + len(two)]
+    text = f"<e1>{one}</e1> house number {number} met <e2>{two}</e2> road at last"
+    label = ("Other", "Cause-Effect(e1,e2)", "Cause-Effect(e2,e1)")[number % 3]
+    return {"id": f"r{number}", "text": text, "plain": plain, "first": first, "second": second, "label": label}
+
+
 @dataclass
 class Sheet:
     """One file in the making: where the fault goes, and what else it needs."""
@@ -70,6 +98,8 @@ class Sheet:
     options: dict[str, Any] = field(default_factory=dict)
     pair: bool = False
     id: str | None = None
+    texts: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    """Files of texts with ids beside the rows, by their names: queries and documents."""
     place: int = 0
     """The row the fault is planted in."""
     expected: tuple[str, int | None] = ("train", None)
@@ -93,6 +123,12 @@ def names(sheet: Sheet) -> list[str]:
     """The columns of the file."""
     if sheet.task == "span":
         return ["id", "question", "context", "answers"]
+    if sheet.task == "rank":
+        return ["id", "query", "document", "label"]
+    if sheet.task == "choose":
+        return ["id", "text", *(ENDINGS if sheet.format in {"csv", "tsv"} else ["endings"]), "label"]
+    if sheet.task == "relate":
+        return ["id", "text", *(["first", "second"] if sheet.options else []), "label"]
     if sheet.task == "tag":
         return ["id", "text", "entities", *(["places"] if "places" in sheet.row else [])]
     return ["id", "text", *(["pair"] if sheet.pair else []), "label"]
@@ -105,6 +141,11 @@ def encode(sheet: Sheet, rows: list[dict[str, Any]]) -> tuple[list[bytes], list[
         return _squad(rows), list(range(1, len(rows) + 1))
     if sheet.format == "conll":
         return _sentences(rows)
+    if sheet.format == "qrels":
+        lines = [f"{row['query_id']} 0 {row['document_id']} {row['label']}\n" for row in rows]
+        return [line.encode() for line in lines], list(range(1, len(rows) + 1))
+    if sheet.task == "choose":
+        rows = [{**row, **_spread(row["endings"])} for row in rows]
     if sheet.format == "jsonl":
         lines = [json.dumps({name: row[name] for name in columns}) + "\n" for row in rows]
         return [line.encode() for line in lines], list(range(1, len(rows) + 1))
@@ -120,6 +161,21 @@ def encode(sheet: Sheet, rows: list[dict[str, Any]]) -> tuple[list[bytes], list[
         starts.append(line)
         line += text.count("\n")
     return chunks, starts[1:]
+
+
+def _spread(endings: Any) -> dict[str, str]:
+    """A row's endings, each in a column."""
+    given = endings if isinstance(endings, list) else []
+    return dict(zip(ENDINGS, [*given, "", "", ""], strict=False))
+
+
+def texts_by_id(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, str]]]:
+    """The files of queries and documents that judgements name by id."""
+    names = {"queries": "query", "documents": "document"}
+    return {
+        file: [{"id": key, "text": text} for key, text in {row[f"{name}_id"]: row[name] for row in rows}.items()]
+        for file, name in names.items()
+    }
 
 
 def _squad(rows: list[dict[str, Any]]) -> list[bytes]:

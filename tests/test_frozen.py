@@ -150,7 +150,7 @@ def test_a_bilstm_reads_both_ways():
     changed = states.clone()
     changed[0, 2] += 1
     with torch.no_grad():
-        one, two = (lstm(given, torch.ones(1, 5))[0][0] for given in (states, changed))
+        one, two = (lstm(given, torch.ones(1, 5))[0] for given in (states, changed))
     assert not any(torch.equal(a, b) for a, b in zip(one, two, strict=True))
     with pytest.raises(RecipeError, match="even width"):
         BiLSTM(7)

@@ -1,5 +1,6 @@
 """Stages before a fine-tuning: carried out once, kept for all, used again, and gone on with after a kill."""
 
+import itertools
 import json
 
 import pytest
@@ -200,5 +201,5 @@ def test_what_each_stage_forgets_is_seen_from_the_first_encoder(fit, other, tmp_
     ends = [(one["seen"][0]["agreement"][-1], one["seen"][-1]["agreement"][-1]) for one in run.forgetting.values()]
     assert ends[0][0] == pytest.approx(1, abs=1e-4), "the first stage starts from the encoder itself"
     assert ends[0][1] < 1
-    for before, after in zip(ends, ends[1:], strict=False):
+    for before, after in itertools.pairwise(ends):
         assert after[0] == pytest.approx(before[1], abs=1e-3), "a stage starts where the one before it ended"

@@ -26,7 +26,6 @@ class Column:
     Args:
         answer: The column is what is learned, so it may be missing when predicting.
         required: A file without the column is refused.
-        together: Rows with the same value stay on one side where rows are held out.
         default: What every row has in it where it is not read from the file.
     """
 
@@ -35,7 +34,6 @@ class Column:
     meaning: str
     answer: bool = False
     required: bool = True
-    together: bool = False
     default: int | None = None
 
 
@@ -46,7 +44,8 @@ class Schema:
     Args:
         check: Looks at a row as a whole, its columns beside one another; gives the kind of fault and what is wrong, or
             None.
-        together: Columns whose equal rows belong in one part; None for `inputs`.
+        together: Columns whose equal rows belong in one part: they are held out together, and a training row that has
+            them in common with a test row is told. None for `inputs`.
     """
 
     columns: tuple[Column, ...]

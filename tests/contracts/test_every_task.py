@@ -121,9 +121,9 @@ def test_what_is_no_question_is_refused(fitted, name):
 
 
 def near(one, two):
-    """Whether two answers are the same, numbers to 1e-5."""
+    """Whether two answers are the same, numbers to 1e-5 of 1, or of themselves if larger."""
     if isinstance(one, float) and isinstance(two, float):
-        return one == pytest.approx(two, abs=1e-5)
+        return one == pytest.approx(two, rel=1e-5, abs=1e-5)
     if isinstance(one, dict) and isinstance(two, dict):
         return one.keys() == two.keys() and all(near(one[key], two[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(two, list | tuple):

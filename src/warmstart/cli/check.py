@@ -7,23 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from warmstart.cli import options
-from warmstart.cli.options import READING, field
 from warmstart.errors import DataError, RecipeError
 
 if TYPE_CHECKING:
     from warmstart.recipe import Recipe
     from warmstart.stages.prepare import Parts
 
-SHORT = {
-    **READING,
-    "model": "model",
-    "task": "task",
-    "dev": "data.dev",
-    "test": "data.test",
-    "drop": "data.drop",
-    "tokens": "window.tokens",
-}
-"""Recipe field of each option."""
 NO_MODEL = "(no model)"
 
 
@@ -31,7 +20,7 @@ def command(
     files: Annotated[
         list[str], typer.Argument(help="Data files to learn from, or a recipe (.yaml).", metavar="FILE…|RECIPE")
     ],
-    task: Annotated[str | None, field("task", "--task", metavar="NAME")] = None,
+    task: options.Task = None,
     text: options.Text = None,
     pair: options.Pair = None,
     label: options.Label = None,
@@ -39,29 +28,26 @@ def command(
     id_: Annotated[
         str | None, typer.Option("--id", help="The files' column of ids, which must not repeat.", metavar="COLUMN")
     ] = None,
-    test: Annotated[str | None, field("data.test", "--test", metavar="FILE")] = None,
-    dev: Annotated[str | None, field("data.dev", "--dev", metavar="FILE")] = None,
+    test: options.Test = None,
+    dev: options.Dev = None,
     model: Annotated[
         str | None,
         typer.Option("--model", help="Count the text that this encoder's window cuts.", metavar="NAME|FOLDER"),
     ] = None,
-    tokens: Annotated[int | None, field("window.tokens", "--tokens")] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Any recipe field, as task.labels=many.", metavar="KEY=VALUE"),
-    ] = None,
+    tokens: options.Tokens = None,
+    set_: options.Sets = None,
     header: options.Header = None,
     format: options.Format = None,
     quotes: options.Quotes = None,
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
     document: options.Document = None,
-    drop: Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled|shared")] = None,
+    drop: options.Drop = None,
     json: options.Json = False,
 ) -> None:
     """Say what is wrong with data, with file and line."""
     values = dict(locals())
-    changes = {**options.said(values, SHORT), **options.parse_sets(set_)}
+    changes = {**options.said(values, options.DATA), **options.parse_sets(set_)}
     recipe = _recipe(files, changes)
     parts = _look(recipe, id_, model is not None)
     findings = parts.findings.as_json()

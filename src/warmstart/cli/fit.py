@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from warmstart.cli import options
-from warmstart.cli.options import READING, field
+from warmstart.cli.options import field
 from warmstart.errors import RecipeError
 from warmstart.recipe import SHIPPED
 
@@ -15,18 +15,12 @@ if TYPE_CHECKING:
     from warmstart.run import Run
 
 SHORT = {
-    **READING,
-    "model": "model",
-    "task": "task",
-    "dev": "data.dev",
-    "test": "data.test",
-    "drop": "data.drop",
+    **options.DATA,
     "rate": "learn.rate",
     "epochs": "learn.epochs",
     "max_steps": "learn.max_steps",
     "batch": "learn.batch",
     "precision": "learn.precision",
-    "tokens": "window.tokens",
     "seed": "seed",
 }
 """Recipe field of each option."""
@@ -37,7 +31,7 @@ def command(
         str, typer.Argument(help="A recipe (.yaml), or a data file to learn from.", metavar="RECIPE|FILE")
     ],
     model: Annotated[str | None, field("model", "--model", metavar="NAME|FOLDER")] = None,
-    task: Annotated[str | None, field("task", "--task", metavar="NAME")] = None,
+    task: options.Task = None,
     recipe: Annotated[
         str | None,
         typer.Option("--recipe", help="A recipe to start from: see `warmstart show --recipes`.", metavar="NAME"),
@@ -46,28 +40,25 @@ def command(
     pair: options.Pair = None,
     label: options.Label = None,
     column: options.Columns = None,
-    test: Annotated[str | None, field("data.test", "--test", metavar="FILE")] = None,
-    dev: Annotated[str | None, field("data.dev", "--dev", metavar="FILE")] = None,
+    test: options.Test = None,
+    dev: options.Dev = None,
     out: Annotated[
         str | None, typer.Option("--out", help="The run's folder. By default runs/ and the source's name.")
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Any recipe field, as learn.rate=1e-4.", metavar="KEY=VALUE"),
-    ] = None,
+    set_: options.Sets = None,
     header: options.Header = None,
     format: options.Format = None,
     quotes: options.Quotes = None,
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
     document: options.Document = None,
-    drop: Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled|shared")] = None,
+    drop: options.Drop = None,
     rate: Annotated[float | None, field("learn.rate", "--rate")] = None,
     epochs: Annotated[float | None, field("learn.epochs", "--epochs")] = None,
     max_steps: Annotated[int | None, field("learn.max_steps", "--max-steps")] = None,
     batch: Annotated[int | None, field("learn.batch", "--batch")] = None,
     precision: Annotated[str | None, field("learn.precision", "--precision", metavar="NAME")] = None,
-    tokens: Annotated[int | None, field("window.tokens", "--tokens")] = None,
+    tokens: options.Tokens = None,
     seed: Annotated[int | None, field("seed", "--seed")] = None,
     resume_anyway: Annotated[
         list[str] | None,

@@ -17,6 +17,15 @@ def field(key: str, *names: str, metavar: str | None = None) -> Any:
     return typer.Option(*names, help=f"{meaning(Recipe, key)} [{key}]", metavar=metavar, show_default=False)
 
 
+Task = Annotated[str | None, field("task", "--task", metavar="NAME")]
+Test = Annotated[str | None, field("data.test", "--test", metavar="FILE")]
+Dev = Annotated[str | None, field("data.dev", "--dev", metavar="FILE")]
+Drop = Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled|shared")]
+Tokens = Annotated[int | None, field("window.tokens", "--tokens")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Any recipe field, as learn.rate=1e-4 or task.labels=many.", metavar="KEY=VALUE"),
+]
 Text = Annotated[str | None, typer.Option("--text", help="The file's column with the text.", metavar="COLUMN")]
 Pair = Annotated[str | None, typer.Option("--pair", help="Its column with the second text.", metavar="COLUMN")]
 Label = Annotated[str | None, typer.Option("--label", help="Its column with the label.", metavar="COLUMN")]
@@ -51,6 +60,16 @@ READING = {
     "document": "data.document",
 }
 """Recipe field of each option that says how a file is read."""
+DATA = {
+    **READING,
+    "model": "model",
+    "task": "task",
+    "dev": "data.dev",
+    "test": "data.test",
+    "drop": "data.drop",
+    "tokens": "window.tokens",
+}
+"""Recipe field of each option of a verb that reads the data of a training."""
 
 
 def said(values: dict[str, Any], keys: dict[str, str]) -> dict[str, Any]:

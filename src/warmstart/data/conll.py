@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from os.path import commonprefix
 
 from warmstart import schemes
+from warmstart.alignment import join_words
 from warmstart.data.findings import Findings
 from warmstart.data.lines import lines
 from warmstart.data.source import GIVES, Record, Source, Wanted
@@ -54,15 +55,12 @@ def records(file: str, source: Source, wanted: Sequence[Wanted], findings: Findi
 
 
 def _row(sentence: _Sentence, scheme: Scheme) -> dict[str, object]:
-    places, start = [], 0
-    for word in sentence.words:
-        places.append({"start": start, "end": start + len(word)})
-        start += len(word) + 1
+    text, places = join_words(sentence.words)
     entities = [
-        {"start": places[first]["start"], "end": places[after - 1]["end"], "label": kind}
+        {"start": places[first][0], "end": places[after - 1][1], "label": kind}
         for first, after, kind in schemes.spans(sentence.tags, scheme)
     ]
-    return {"text": " ".join(sentence.words), "words": places, "entities": entities}
+    return {"text": text, "words": [{"start": start, "end": end} for start, end in places], "entities": entities}
 
 
 class _Columns:

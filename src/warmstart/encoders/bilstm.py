@@ -19,18 +19,21 @@ class BiLSTM(nn.Module):
             )
         self.lstm = nn.LSTM(width, width // 2, batch_first=True, bidirectional=True)
 
-    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """New states and their mask, the tokens of each text moved to the front, so that no padding is ever read.
+    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """New states, each where the old one was, and zeros for padding, which is never read.
 
         Args:
             states: Of shape (texts, tokens, width).
             mask: 1 for a token, 0 for padding, on whichever side it is.
         """
-        front = mask.bool().int().argsort(dim=1, descending=True, stable=True)
-        states = states.gather(1, front[..., None].expand_as(states)).float()
+        # The tokens of each text at the front, as packing wants them.
+        front = mask.bool().int().argsort(dim=1, descending=True, stable=True)[..., None].expand_as(states)
+        states = states.gather(1, front).float()
         lengths = mask.bool().sum(dim=1).clamp(min=1)
         # Left to 16 bits, the sums over a long text would lose what its first tokens said.
         with torch.autocast(states.device.type, enabled=False):
             packed = nn.utils.rnn.pack_padded_sequence(states, lengths.cpu(), batch_first=True, enforce_sorted=False)
-            found, _ = nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
-        return found, torch.arange(found.shape[1], device=found.device) < lengths[:, None]
+            read, _ = nn.utils.rnn.pad_packed_sequence(
+                self.lstm(packed)[0], batch_first=True, total_length=states.shape[1]
+            )
+        return torch.zeros_like(read).scatter(1, front, read)

@@ -9,16 +9,26 @@ from typing import Any
 import transformers
 
 from warmstart.encoders.architectures import ARCHITECTURES, encoder_config, is_pooled, row_of
-from warmstart.encoders.pooled import PooledConfig
+from warmstart.encoders.pooled import PooledConfig, PooledForMultipleChoice, PooledForSequenceClassification
 from warmstart.encoders.pooling import MARKED, TOKENS, choose_layers
+from warmstart.encoders.token_heads import PooledForQuestionAnswering, PooledForTokenClassification
 from warmstart.errors import ModelError, RecipeError, nearest
 
-SPAN = "AutoModelForQuestionAnswering"
+SEQUENCE, SPAN = "AutoModelForSequenceClassification", "AutoModelForQuestionAnswering"
+BY_TOKEN = ("AutoModelForTokenClassification", SPAN)
+"""Auto classes with an answer for each token, which pool no tokens."""
+OWN = (
+    PooledForSequenceClassification,
+    PooledForMultipleChoice,
+    PooledForTokenClassification,
+    PooledForQuestionAnswering,
+)
+"""Our own models, one of an Auto class each."""
 
 
 @dataclass(frozen=True)
 class PoolingChoice:
-    """What a sequence head is to read, and its kind; nothing in particular by default."""
+    """What a head is to read, and its kind; nothing in particular by default."""
 
     pool: str | int = "last"
     """As `layers` of `Pooling`."""
@@ -35,7 +45,13 @@ class PoolingChoice:
         return self == PoolingChoice()
 
 
-def head_config(found: Any, choice: PoolingChoice, kept: bool) -> Any:
+def own_class(name: str) -> Any:
+    """Our own model that an Auto class opens, or that a config's `architectures` name; else the sequence model."""
+    kind = name.removeprefix("AutoModel")
+    return next((one for one in OWN if one.__name__.endswith(kind)), PooledForSequenceClassification)
+
+
+def head_config(found: Any, choice: PoolingChoice, kept: bool, auto_class: str = SEQUENCE) -> Any:
     """The config of the model to open: the stock one with its head told what to read, or one of our own.
 
     Args:
@@ -44,18 +60,24 @@ def head_config(found: Any, choice: PoolingChoice, kept: bool) -> Any:
     """
     if choice.tokens not in {"auto", *TOKENS, *MARKED}:
         raise RecipeError(f"layers.tokens: found {choice.tokens!r}; {nearest(choice.tokens, ('auto', *TOKENS))}")
+    by_token = auto_class in BY_TOKEN
+    if by_token and choice.tokens != "auto":
+        raise RecipeError(
+            f"layers.tokens: found {choice.tokens}, but the head of this task reads every token; leave it out"
+        )
     inside = encoder_config(found)
     how, chosen = choose_layers(choice.pool, inside.num_hidden_layers)
     if kept:
         if not choice.free and not _reads(found, how, chosen, choice):
-            raise RecipeError(f"layers: the model's head reads {_told(found)}; say so, or `head: new` to draw another")
+            told = _told(found, by_token)
+            raise RecipeError(f"layers: the model's head reads {told}; say so, or `head: new` to draw another")
         return found
-    stock = _stock(inside, chosen, choice)
+    stock = _stock(inside, chosen, choice, auto_class)
     if stock is not None:
         for key, value in stock.items():
             setattr(inside, key, value)
         return inside
-    tokens = (_current(inside) or "mean") if choice.tokens == "auto" else choice.tokens
+    tokens = "mean" if by_token else (_current(inside) or "mean") if choice.tokens == "auto" else choice.tokens
     return PooledConfig(
         encoder=inside,
         layers=str(choice.pool),
@@ -75,15 +97,18 @@ def check_stock(name: str, config: Any, auto_class: str) -> None:
     fit = ", ".join(sorted({one.model_type for one in known} & set(ARCHITECTURES)))
     raise ModelError(
         f"{name}: transformers has no {auto_class.removeprefix('AutoModelFor')} head for the architecture "
-        f"{inside.model_type}; take an encoder of another one: {fit}"
+        f"{inside.model_type}; take an encoder of another one: {fit}; or a head of ours, with layers.head: linear"
     )
 
 
-def _stock(config: Any, chosen: tuple[int, ...], choice: PoolingChoice) -> Mapping[str, str] | None:
+def _stock(config: Any, chosen: tuple[int, ...], choice: PoolingChoice, auto_class: str) -> Mapping[str, str] | None:
     """What to tell the stock head so that it reads what is wanted; None where it cannot."""
+    if choice.slices or choice.head != "auto" or chosen != (config.num_hidden_layers,):
+        return None
+    if auto_class != SEQUENCE:  # which tokens another one reads, no config tells
+        return {} if choice.tokens == "auto" else None
     row = row_of(config)
-    there = type(config) in transformers.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING and not row.encoder
-    if not there or choice.slices or choice.head != "auto" or chosen != (config.num_hidden_layers,):
+    if type(config) not in transformers.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING or row.encoder:
         return None
     return {} if choice.tokens == "auto" else (row.reads or {}).get(choice.tokens)
 
@@ -108,7 +133,11 @@ def _reads(found: Any, how: str, chosen: tuple[int, ...], choice: PoolingChoice)
     return same_head and same_layers and same_slices and choice.tokens in {"auto", found.tokens}
 
 
-def _told(found: Any) -> str:
+def _told(found: Any, by_token: bool) -> str:
+    if by_token:
+        return (
+            f"pool: {found.layers}; it is head: {found.head}" if is_pooled(found) else "pool: last; it is a stock one"
+        )
     if not is_pooled(found):
         return f"pool: last, tokens: {_current(found) or 'auto'}, and no slices; it is a stock one"
     pooled = f"pool: {found.layers}, tokens: {found.tokens}, slices pooled by their {found.slices_pool}"

@@ -13,16 +13,15 @@ import torch
 import transformers
 
 from warmstart.encoders.architectures import encoder_config, is_pooled, row_of
-from warmstart.encoders.heads import PoolingChoice, check_stock, head_config
+from warmstart.encoders.heads import SEQUENCE, PoolingChoice, check_stock, head_config, own_class
 from warmstart.encoders.japanese import give_segments, missing_extra
 from warmstart.encoders.layers import LayerMap
-from warmstart.encoders.pooled import PooledForSequenceClassification, encoder_class, encoder_options, open_encoder
+from warmstart.encoders.pooled import encoder_class, encoder_options, open_encoder
 from warmstart.encoders.renew import draw
 from warmstart.encoders.untrusted import WEIGHTS, check_folder
 from warmstart.encoders.untrusted_tensors import bytes_of_weights
 from warmstart.errors import ModelError, RecipeError
 
-SEQUENCE = "AutoModelForSequenceClassification"
 MASKED = "AutoModelForMaskedLM"
 BARE = "AutoModel"
 """The Auto class of an encoder without a head."""
@@ -91,23 +90,15 @@ def load_encoder(
         auto_class: The `transformers` Auto class whose head is wanted.
         config: What the model's config must say: its labels, its kind of problem.
         head: `keep` takes the head in the folder, if there is one; `new` draws one from the random state.
-        pooling: What a sequence head is to read; where no stock head does, ours is taken.
+        pooling: What the head is to read; where no stock head does, ours is taken.
     """
     found = load_config(name)
     if auto_class == BARE:
         return _bare(name, found, pooling)
     kept = head == "keep" and has_head(found, auto_class)
-    wanted = found
-    if auto_class == SEQUENCE:
-        wanted = head_config(found, pooling, kept)
-    elif not pooling.free:
-        raise RecipeError(
-            "layers: pool, tokens and head are for tasks with one answer a text, and so is freeze: encoder; "
-            "leave them out here"
-        )
-    else:
-        check_stock(name, found, auto_class)
-        wanted = encoder_config(found)
+    wanted = head_config(found, pooling, kept, auto_class)
+    if auto_class != SEQUENCE and not is_pooled(wanted):
+        check_stock(name, wanted, auto_class)
     for key, value in config.items():
         setattr(wanted, key, value)
     if encoder_config(wanted).pad_token_id is None:
@@ -118,7 +109,7 @@ def load_encoder(
     with _in_our_words(name, "config.json", WEIGHTS), quietly():
         _check_memory(name, kind.from_config, wanted)
         if not kept and (is_pooled(found) or is_pooled(wanted)):
-            return _move(name, found, wanted, kind)
+            return _move(name, found, wanted, own_class(auto_class) if is_pooled(wanted) else kind)
         model, report = _from_file(kind, name, wanted, ignore_mismatched_sizes=head == "new")
     fresh = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
     layers = LayerMap.of(model)
@@ -136,12 +127,15 @@ def _bare(name: str, found: Any, pooling: PoolingChoice) -> Loaded:
     if pooling.slices:
         raise RecipeError("window.keep: found slices, and this task has no head to join them; say head or head+tail")
     if not pooling.free:
-        raise RecipeError("layers: pool and tokens say what a head reads, and this task has none; leave them out")
+        raise RecipeError(
+            "layers: pool, tokens, head and freeze: encoder are about a head, and this task has none; leave them out, "
+            "or learn to rank with task.kind: cross, which has one"
+        )
     kind = encoder_class(encoder_config(found))
     with _in_our_words(name, "config.json", WEIGHTS), quietly():
         _check_memory(name, lambda config: kind(encoder_config(config)), found)
         if is_pooled(found):
-            whole, report = _from_file(transformers.AutoModelForSequenceClassification, name, found)
+            whole, report = _from_file(_own(found), name, found)
             model = whole.encoder
         else:
             model, report = _from_file(kind, name, found, **encoder_options(found))
@@ -156,7 +150,7 @@ def load_plain(name: str) -> Any:
     # The folder names the class, so it is taken only if it is a model of the config's own architecture.
     kind = next((one for one in saved if getattr(one, "config_class", None) is type(config)), None)
     if is_pooled(config):
-        kind = PooledForSequenceClassification
+        kind = _own(config)
     with _in_our_words(name, "config.json", WEIGHTS), quietly():
         _check_memory(name, kind or transformers.AutoModel.from_config, config)
         model = kind or transformers.AutoModel
@@ -198,7 +192,7 @@ def _move(name: str, found: Any, wanted: Any, kind: Any) -> Loaded:
     """Put the folder's encoder under a new head, where one of the two models is our own."""
     encoder, unused = _encoder_of(name, found, encoder_config(wanted))
     if is_pooled(wanted):
-        model = PooledForSequenceClassification(wanted, encoder)
+        model = kind(wanted, encoder)
         fresh = {key for key, _ in model.named_parameters() if not key.startswith("encoder.")}
     else:
         model = kind.from_config(wanted)
@@ -214,13 +208,18 @@ def _move(name: str, found: Any, wanted: Any, kind: Any) -> Loaded:
 def _encoder_of(name: str, found: Any, config: Any) -> tuple[Any, set[str]]:
     """The folder's encoder without head or pooler, and the names of the tensors that were left."""
     if is_pooled(found):
-        whole, report = _from_file(PooledForSequenceClassification, name, found)
+        whole, report = _from_file(_own(found), name, found)
         encoder, above = whole.encoder, {key for key in whole.state_dict() if not key.startswith("encoder.")}
     else:
         encoder, report = _from_file(encoder_class(found), name, config, **encoder_options(found))
         above = set()
     _check_whole(name, report["missing_keys"])
     return encoder, {*above, *report["unexpected_keys"]}
+
+
+def _own(found: Any) -> Any:
+    """The class of our own model that a config of ours was saved with."""
+    return own_class(str((found.architectures or [""])[0]))
 
 
 def _check_whole(name: str, lost: Iterable[str]) -> None:

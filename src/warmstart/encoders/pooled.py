@@ -1,6 +1,7 @@
 """An encoder under a pooled head: our own model, for what no stock head of transformers does.
 
-Importing this module makes the model known to `AutoConfig` and `AutoModelForSequenceClassification`:
+Importing this module makes the models known to `AutoConfig`, `AutoModelForSequenceClassification` and
+`AutoModelForMultipleChoice`; those with an answer for each token are in `token_heads`:
 
     import warmstart.encoders.pooled
     model = AutoModelForSequenceClassification.from_pretrained("runs/reviews/model")
@@ -16,7 +17,7 @@ import torch
 import transformers
 from torch import nn
 from transformers import initialization
-from transformers.modeling_outputs import SequenceClassifierOutput
+from transformers.modeling_outputs import MultipleChoiceModelOutput, SequenceClassifierOutput
 
 from warmstart.encoders.architectures import POOLED, row_of
 from warmstart.encoders.bilstm import BiLSTM
@@ -30,12 +31,12 @@ class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
     Args:
         encoder: The config of the encoder, or its values with `model_type`.
         layers: As in `Pooling`.
-        tokens: As in `Pooling`.
+        tokens: As in `Pooling`; a head with an answer for each token has no use for it.
         slices_pool: How the vectors of a document's slices become one: `mean`, `max` or `attention`.
         slices_at_once: How many slices are run through the encoder at a time; memory grows with it.
         dropout: Share of a vector's numbers dropped before each layer of the head, in training.
         head: What is between the encoder and the last layer: nothing (`linear`), one more layer over the vector of a
-            text (`mlp`), or a `bilstm` over its tokens.
+            text or token (`mlp`), or a `bilstm` over the tokens.
     """
 
     model_type = POOLED
@@ -66,8 +67,8 @@ class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
         return values
 
 
-class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ignore[misc]
-    """Encoder, pooling over layers and tokens, pooling over slices, dropout, and one linear layer or what `head` adds.
+class Pooled(transformers.PreTrainedModel):  # type: ignore[misc]
+    """What our own models share: an encoder, the layers that are read, dropout, and a linear layer or what `head` adds.
 
     Args:
         encoder: An encoder that is open already, whose own pooler is taken off; None to build one from the config.
@@ -96,6 +97,35 @@ class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ig
         self.classifier = nn.Linear(width, config.num_labels)
         self.post_init()
 
+    def _states(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None) -> torch.Tensor:
+        """The chosen layers of every token, joined."""
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        if types is not None:
+            inputs["token_type_ids"] = types
+        return self.pooling.join(hidden_states(self.encoder, inputs, self.pooling.needs_all))
+
+    def _logits(self, vectors: torch.Tensor) -> torch.Tensor:
+        """What the last layers make of vectors, whether of texts or of tokens."""
+        if self.mlp is not None:
+            vectors = self.mlp(self.dropout(vectors))
+        return self.classifier(self.dropout(vectors))  # type: ignore[no-any-return]
+
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, ScalarMix):
+            initialization.zeros_(module.weights)
+            initialization.ones_(module.scale)
+        elif isinstance(module, Attention):
+            initialization.zeros_(module.query)
+
+
+class PooledForSequenceClassification(Pooled):
+    """Encoder, pooling over layers and tokens, pooling over slices, dropout, and one linear layer or what `head` adds.
+
+    Args:
+        encoder: An encoder that is open already, whose own pooler is taken off; None to build one from the config.
+    """
+
     def forward(
         self,
         input_ids: torch.Tensor | None = None,
@@ -120,9 +150,7 @@ class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ig
             vectors = self._pooled(states, cast(torch.Tensor, attention_mask), marks)
         elif vectors is None:
             vectors = self._documents(cast(torch.Tensor, input_ids), attention_mask, token_type_ids, slices, marks)
-        if self.mlp is not None:
-            vectors = self.mlp(self.dropout(vectors))
-        logits = self.classifier(self.dropout(vectors))
+        logits = self._logits(vectors)
         loss = None
         if labels is not None:
             loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config)
@@ -171,25 +199,36 @@ class PooledForSequenceClassification(transformers.PreTrainedModel):  # type: ig
         """One vector a row."""
         return self._pooled(self._states(ids, mask, types), mask, marks)
 
-    def _states(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None) -> torch.Tensor:
-        """The chosen layers of every token, joined."""
-        inputs = {"input_ids": ids, "attention_mask": mask}
-        if types is not None:
-            inputs["token_type_ids"] = types
-        return self.pooling.join(hidden_states(self.encoder, inputs, self.pooling.needs_all))
-
     def _pooled(self, states: torch.Tensor, mask: torch.Tensor, marks: torch.Tensor | None = None) -> torch.Tensor:
         if self.bilstm is not None:
-            states, mask = self.bilstm(states, mask)
+            states = self.bilstm(states, mask)
         return self.pooling.pool(states, mask, marks)
 
-    def _init_weights(self, module: nn.Module) -> None:
-        super()._init_weights(module)
-        if isinstance(module, ScalarMix):
-            initialization.zeros_(module.weights)
-            initialization.ones_(module.scale)
-        elif isinstance(module, Attention):
-            initialization.zeros_(module.query)
+
+class PooledForMultipleChoice(PooledForSequenceClassification):
+    """The same, giving one number for each text with one of its endings; those of a text compete."""
+
+    def forward(  # type: ignore[override]
+        self, labels: torch.Tensor | None = None, **inputs: torch.Tensor
+    ) -> MultipleChoiceModelOutput:
+        """Logits of shape (texts, endings), and the loss where the number of each right ending is given.
+
+        Args:
+            inputs: As for the model above, with the endings of a text as a second dimension.
+        """
+        shape = next(iter(inputs.values())).shape[:2]
+        logits = super().forward(**_flat(inputs)).logits.reshape(shape)
+        loss = None if labels is None else nn.functional.cross_entropy(logits.float(), labels)
+        return MultipleChoiceModelOutput(loss=loss, logits=logits)
+
+    def features(self, **inputs: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        """As above, the endings of all texts one after the other."""
+        return super().features(**_flat(inputs))
+
+
+def _flat(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The endings of all texts one after the other."""
+    return {name: tensor.flatten(0, 1) for name, tensor in inputs.items()}
 
 
 def encoder_class(config: Any) -> Any:
@@ -221,3 +260,4 @@ def open_encoder(config: Any) -> nn.Module:
 
 transformers.AutoConfig.register(POOLED, PooledConfig, exist_ok=True)
 transformers.AutoModelForSequenceClassification.register(PooledConfig, PooledForSequenceClassification, exist_ok=True)
+transformers.AutoModelForMultipleChoice.register(PooledConfig, PooledForMultipleChoice, exist_ok=True)

@@ -177,7 +177,8 @@ class Layers(Options):
     `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N, or of `all`, as `concat-4`; `mix`, a learned mean."""
     tokens: Literal["auto", "cls", "mean", "max", "last", "last+max+mean", "attention"] = "auto"
     """The tokens the head reads: the first (`cls`), the `last`, the `mean` or `max` of all, three of these side by side
-    (`last+max+mean`), or a learned mean (`attention`). auto: what the encoder's stock head reads, else `mean`."""
+    (`last+max+mean`), or a learned mean (`attention`). auto: what the encoder's stock head reads, else `mean`. Those of
+    `tag` and `span` read every token."""
     head: Literal["auto", "linear", "mlp", "bilstm"] = "auto"
     """What is learned on top: one `linear` layer, two with a bend between (`mlp`), or a `bilstm` over the tokens, then
     one. auto: the encoder's stock head where it reads what is asked for and the encoder learns, else `linear`."""

@@ -18,7 +18,7 @@ from warmstart.progress import Progress
 from warmstart.recipe import Recipe
 from warmstart.schema import Schema
 from warmstart.stages.finetune import window_of
-from warmstart.stages.prepare import Parts, encode, fit_task, texts_of, without_shared
+from warmstart.stages.prepare import Parts, encode, fit_task, sources, without_shared
 
 
 def look(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, id_column: str | None = None) -> Parts:
@@ -29,12 +29,7 @@ def look(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, id_col
     """
     findings = Findings()
     found: dict[str, Table] = {}
-    for part in ("train", "dev", "test"):
-        reading = recipe.data.reading(part)
-        if reading is None:
-            continue
-        source = Source(**reading)
-        drop = part == "train" and "unlabelled" in recipe.data.drop
+    for part, source, drop in sources(recipe):
         rows = _read(source, schema, cache, findings, drop, progress)
         if rows is not None:
             found[part] = rows
@@ -42,7 +37,7 @@ def look(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, id_col
                 _ids(replace(source, files=rows.files), id_column, findings)
     check(found, schema, findings)
     if "train" in found:
-        found = without_shared(found, recipe, texts_of(found["train"], schema), findings)
+        found = without_shared(found, recipe, schema, findings)
     return Parts(found, findings)
 
 
@@ -64,7 +59,7 @@ def _read(
         return table.load(source, schema, cache, findings, drop_unlabelled=drop, progress=progress)
     except DataError as error:
         if len(source.files) == 1:
-            findings.extend([finding_of(error, source.files)])
+            findings.extend([finding_of(error, _files(source))])
             return None
     good = []
     for file in source.files:
@@ -73,11 +68,16 @@ def _read(
             table.load(one, schema, cache, Findings(), drop_unlabelled=drop, progress=progress)
             good.append(file)
         except DataError as error:
-            findings.extend([finding_of(error, source.files)])
+            findings.extend([finding_of(error, _files(source))])
     if not good:
         return None
     rest = replace(source, files=tuple(good))
     return table.load(rest, schema, cache, findings, drop_unlabelled=drop, progress=progress)
+
+
+def _files(source: Source) -> tuple[str, ...]:
+    """The files of the rows, and those of the texts that they name by id."""
+    return (*source.files, *(file for texts in source.texts.values() for file in texts.files))
 
 
 def _ids(source: Source, column: str, findings: Findings) -> None:

@@ -90,7 +90,7 @@ def make_ready(
         widen(loaded.model, tokenizer)
     loaded = _start(replace(loaded, model=task.ready(loaded.model, _kept(recipe, config))), recipe.layers)
     if frozen:
-        check_slices(loaded.model, window)
+        check_slices(loaded.model, task, window)
     train_rows, path = parts.tables["train"], work / "train.arrow"
     if task.arranges:
         untrained = Predictor(loaded.model, tokenizer, task, window, recipe.learn.precision)

@@ -18,16 +18,20 @@ from warmstart.encoders.precision import Precision, resolve
 from warmstart.errors import RecipeError
 from warmstart.progress import Progress
 from warmstart.tasks.base import Task
+from warmstart.tasks.common.texts import count_slices
 from warmstart.windows import Window
 
 BATCH = 64
 """Rows of tokens computed at once."""
+ANSWERS = ("labels", "start_positions", "end_positions")
 ROWS = {"vectors": 1024, "states": 128}
 """Rows read ahead, so that those of like length can share a batch; of tokens' states fewer fit into memory."""
 
 
-def check_slices(model: Any, window: Window) -> None:
+def check_slices(model: Any, task: Task[Any], window: Window) -> None:
     """Refuse a head that learns from more of a text in slices than the one vector that is kept of it."""
+    if task.own_windows:  # each window is a row of its own
+        return
     if window.keep == "slices" and (model.keeps == "states" or model.slice_pooling.attention is not None):
         raise RecipeError(
             "layers.freeze: encoder keeps one vector of a text in slices, and a bilstm or attention learns from more; "
@@ -59,8 +63,7 @@ def _write(
     model: Any, rows: Any, task: Task[Any], tokenizer: Any, precision: Precision, path: Path, progress: Progress
 ) -> None:
     what = model.keeps
-    width = model.pooling.width
-    kind = pa.list_(pa.float32(), width) if what == "vectors" else pa.large_list(pa.float32())
+    kind = pa.large_list(pa.float32())
     schema = rows.features.arrow_schema.remove_metadata().append(pa.field(what, kind))
 
     def batches() -> Iterator[dict[str, Any]]:
@@ -75,7 +78,7 @@ def _write(
                     for index, array in zip(chosen, some, strict=True):
                         found[index] = array
                     bar.advance(len(chosen))
-                yield {**columns, what: _column(found, kind)}
+                yield {**columns, what: _column(found)}
 
     table.write(batches(), path, schema)
 
@@ -84,21 +87,22 @@ def _write(
 def _features(
     model: Any, features: Sequence[Mapping[str, Any]], task: Task[Any], tokenizer: Any, precision: Precision
 ) -> list[npt.NDArray[np.float32]]:
-    """A flat array for each row: its vector, or the states of its tokens one after the other."""
+    """A flat array for each row: its vector, those of its texts, or the states of their tokens, one after the other."""
     inputs = task.collate(list(map(dict, features)), tokenizer)
-    inputs = {name: tensor.to(model.device) for name, tensor in inputs.items() if name != "labels"}
+    inputs = {name: tensor.to(model.device) for name, tensor in inputs.items() if name not in ANSWERS}
     kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
     with torch.autocast(model.device.type, dtype=kind, enabled=precision != "fp32"):
         found = model.features(**inputs).float().cpu()
-    if model.keeps == "vectors":
-        return list(found.numpy())
-    real = inputs["attention_mask"].bool().cpu()
-    return [states[mask].reshape(-1).numpy() for states, mask in zip(found, real, strict=True)]
+    arrays = list(found)
+    if model.keeps == "states":
+        real = inputs["attention_mask"].bool().cpu().reshape(len(found), -1)
+        arrays = [states[mask] for states, mask in zip(found, real, strict=True)]
+    # A text in slices has become one already; texts beside one another have not.
+    counts = [1 if len(found) == len(features) else count_slices(feature) or 1 for feature in features]
+    texts = iter(arrays)
+    return [torch.cat([next(texts).reshape(-1) for _ in range(count)]).numpy() for count in counts]
 
 
-def _column(arrays: list[npt.NDArray[np.float32]], kind: Any) -> Any:
-    numbers = pa.array(np.concatenate(arrays))
-    if pa.types.is_fixed_size_list(kind):
-        return pa.FixedSizeListArray.from_arrays(numbers, kind.list_size)
+def _column(arrays: list[npt.NDArray[np.float32]]) -> Any:
     ends = np.cumsum([0, *map(len, arrays)])
-    return pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), numbers)
+    return pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(np.concatenate(arrays)))

@@ -11,7 +11,7 @@ from warmstart import tasks
 from warmstart.data import split
 from warmstart.data.table import Table
 from warmstart.recipe import Recipe
-from warmstart.stages.prepare import Parts, texts_of
+from warmstart.stages.prepare import Parts, together
 
 
 def without_overlap(recipes: Mapping[str, Recipe], parts: Mapping[str, Parts]) -> dict[str, Parts]:
@@ -21,7 +21,7 @@ def without_overlap(recipes: Mapping[str, Recipe], parts: Mapping[str, Parts]) -
     """
     schemas = {name: tasks.schema_of(one.task.name, one.task.options) for name, one in recipes.items()}
     held = {
-        (name, part): split.keys(own.tables[part], texts_of(own.tables[part], schemas[name]))
+        (name, part): split.keys(own.tables[part], together(own.tables[part], schemas[name]))
         for name, own in parts.items()
         for part in ("dev", "test")
         if part in own.tables
@@ -30,7 +30,7 @@ def without_overlap(recipes: Mapping[str, Recipe], parts: Mapping[str, Parts]) -
     for name, own in parts.items():
         train = own.tables["train"]
         drop = "shared" in recipes[name].data.drop
-        keys = split.keys(train, texts_of(train, schemas[name]))
+        keys = split.keys(train, together(train, schemas[name]))
         gone = np.zeros(len(train), dtype=bool)
         for (other, part), theirs in held.items():
             twins = np.isin(keys, theirs)

@@ -20,6 +20,7 @@ from warmstart.schema import Schema
 from warmstart.tasks.base import Task
 from warmstart.windows import Cut, Window
 
+PARTS = ("train", "dev", "test")
 CHUNK, LONG = 1000, 64
 """Rows turned into tokens at a time; fewer where a row may be so long that it has many features."""
 
@@ -55,27 +56,30 @@ def read_parts(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, 
         rows: Rows handed over in Python, which take the place of the recipe's files.
     """
     findings = Findings()
-    found: dict[str, Table] = {}
-    for part in ("train", "dev", "test"):
-        reading = recipe.data.reading(part)
-        if rows is not None:
-            if part in rows:
-                found[part] = table.from_rows(rows[part], schema, cache / part, part)
-        elif reading is not None:
-            drop = part == "train" and "unlabelled" in recipe.data.drop
-            found[part] = table.load(
-                Source(**reading), schema, cache, findings, drop_unlabelled=drop, progress=progress
-            )
+    if rows is not None:
+        found = {part: table.from_rows(rows[part], schema, cache / part, part) for part in PARTS if part in rows}
+    else:
+        found = {
+            part: table.load(source, schema, cache, findings, drop_unlabelled=drop, progress=progress)
+            for part, source, drop in sources(recipe)
+        }
     check(found, schema, findings)
     stop_at_error(findings)
-    texts = texts_of(found["train"], schema)
-    together = tuple(column.name for column in schema if column.together) or texts
-    found = _hold_out(found, recipe, together, schema.answer.name if schema.answer else None, findings)
-    return Parts(without_shared(found, recipe, texts, findings), findings)
+    answer = schema.answer.name if schema.answer else None
+    found = _hold_out(found, recipe, together(found["train"], schema), answer, findings)
+    return Parts(without_shared(found, recipe, schema, findings), findings)
 
 
-def texts_of(rows: Table, schema: Schema) -> tuple[str, ...]:
-    """The columns, among those that the rows have, by which two rows are the same."""
+def sources(recipe: Recipe) -> Iterator[tuple[str, Source, bool]]:
+    """Each part that has files: its name, how they are read, and whether its rows without an answer are left out."""
+    for part in PARTS:
+        reading = recipe.data.reading(part)
+        if reading is not None:
+            yield part, Source(**reading), part == "train" and "unlabelled" in recipe.data.drop
+
+
+def together(rows: Table, schema: Schema) -> tuple[str, ...]:
+    """The columns, among those that the rows have, whose equal rows belong in one part."""
     return tuple(name for name in schema.together or schema.inputs if name in rows.rows.column_names)
 
 
@@ -101,11 +105,11 @@ def _hold_out(
     return {**found, **{part: train.select(indices) for part, indices in chosen.items()}}
 
 
-def without_shared(
-    found: dict[str, Table], recipe: Recipe, texts: tuple[str, ...], findings: Findings
-) -> dict[str, Table]:
+def without_shared(found: dict[str, Table], recipe: Recipe, schema: Schema, findings: Findings) -> dict[str, Table]:
     """Find training rows that are in dev or test as well; leave them out if the recipe says so."""
     drop = "shared" in recipe.data.drop
+    texts = together(found["train"], schema)
+    told = f"have the same {' and '.join(texts)} as a row of" if schema.together else "are in"
     for part in ("dev", "test"):
         if part not in found:
             continue
@@ -118,7 +122,7 @@ def without_shared(
         findings.add(
             "shared",
             "note" if drop else "warning",
-            f"{len(twins):,} training rows are in {part} as well, this one first; {done}",
+            f"{len(twins):,} training rows {told} {part} as well, this one first; {done}",
             file,
             line,
             len(twins),

@@ -87,10 +87,11 @@ class Choose(Task[ChooseOptions]):
 
     def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
         """A batch of (rows, endings, tokens); of (1, all endings, tokens) where rows differ in how many they have."""
-        batch = pad(features, tokenizer)
-        counts = batch.pop("slices")
+        batch = pad(features, tokenizer, apart=True)
+        batch.pop("slices", None)
+        counts = torch.tensor([len(feature["input_ids"]) for feature in features])
         rows = len(counts) if len(set(counts.tolist())) == 1 else 1
-        batch = {name: tensor.reshape(rows, -1, tensor.shape[-1]) for name, tensor in batch.items()}
+        batch = {name: tensor.reshape(rows, -1, *tensor.shape[1:]) for name, tensor in batch.items()}
         if "labels" in features[0]:
             labels = torch.tensor([feature["labels"] for feature in features])
             batch["labels"] = torch.stack([labels, counts], dim=1)

@@ -111,8 +111,7 @@ class Classify(Task[ClassifyOptions]):
         return metrics.one_label(gold, [self._target(given["label"]) for given in predictions])
 
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
-        for index, answer in enumerate(answers):
-            self.labels.check(answer if self.many else [answer], lambda index=index: where(index))  # type: ignore[misc]
+        self.labels.check((answer if self.many else [answer] for answer in answers), where)
 
     def _target(self, answer: Any) -> Any:
         """The id of a label, or the ids of several."""

@@ -192,7 +192,7 @@ class Rank(Task[RankOptions]):
         return encode_texts(rows, tokenizer, window, pairs is not None)
 
     def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
-        batch: dict[str, Any] = pad(features, tokenizer)
+        batch: dict[str, Any] = pad(features, tokenizer, apart=True)
         counts = batch.pop("slices", None)
         if not self.cross and counts is not None:
             batch["texts"] = counts

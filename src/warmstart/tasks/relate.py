@@ -130,8 +130,7 @@ class Relate(Task[RelateOptions]):
         return metrics.relations(answers, [given["label"] for given in predictions], self.options.other)
 
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
-        for index, answer in enumerate(answers):
-            self.labels.check([answer], lambda index=index: where(index))  # type: ignore[misc]
+        self.labels.check(([answer] for answer in answers), where)
 
     def _feature(self, parts: Sequence[Part], frame: Frame, room: int) -> Feature:
         """What the encoder gets of a text: all of it, or what is around its entities."""

@@ -62,11 +62,11 @@ class Span(Task[SpanOptions]):
     def schema(cls, options: SpanOptions) -> Schema:
         columns = (
             Column("question", "text", "what is asked"),
-            Column("context", "text", "the text that holds the answer", together=True),
+            Column("context", "text", "the text that holds the answer"),
             Column("answers", "answers", "the answers, each with its text and start", answer=True),
             Column("id", "label", "what names the question", required=False),
         )
-        return Schema(columns, check_places if options.misplaced == "refuse" else check_texts)
+        return Schema(columns, check_places if options.misplaced == "refuse" else check_texts, together=("context",))
 
     @classmethod
     def learn(cls, options: SpanOptions, answers: Iterable[Any], pair: bool, saved: Any = None) -> Self:
@@ -104,7 +104,7 @@ class Span(Task[SpanOptions]):
     def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
         batch = pad(features, tokenizer)
         if "start_positions" in features[0]:
-            width = batch["input_ids"].shape[1]
+            width = batch["attention_mask"].shape[1]
             left = tokenizer.padding_side == "left"
             shifts = [width - len(feature["input_ids"]) if left else 0 for feature in features]
             for name in ("start_positions", "end_positions"):

@@ -16,7 +16,7 @@ from warmstart.errors import DataError, RecipeError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
 from warmstart.tasks.base import Feature, Task
-from warmstart.tasks.common.entities import check_entities, labels_checked, row_f1, segments
+from warmstart.tasks.common.entities import check_entities, row_f1, segments
 from warmstart.tasks.common.labels import LabelMap
 from warmstart.tasks.common.tagging import scored_pieces, target_tags, windowed, word_tags
 from warmstart.tasks.common.texts import no_panic, pad, pad_labels
@@ -213,7 +213,7 @@ class Tag(Task[TagOptions]):
         return [row_f1(gold, given["entities"]) for gold, given in both]
 
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
-        labels_checked(self.kinds, answers, where)
+        self.kinds.check(([entity["label"] for entity in answer] for answer in answers), where)
 
     def _units(self, text: str, given: Sequence[Any] | None, cut: Pieces) -> list[Place]:
         """The units of a text, those without a piece included."""

@@ -1,14 +1,13 @@
-"""Entities beside their text: places that must lie in it, labels that must be known, and rows of tags to compare."""
+"""Entities beside their text: places that must lie in it, and rows of tags to compare."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from warmstart import schemes
-from warmstart.tasks.common.labels import LabelMap
 
 
 def check_entities(row: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -33,12 +32,6 @@ def check_entities(row: Mapping[str, Any]) -> tuple[str, str] | None:
                 places = f"{one['start']} to {one['end']} and {two['start']} to {two['end']}"
                 return kind, f"{name!r}: {places} overlap. Expected one after the other: keep one of the two."
     return None
-
-
-def labels_checked(known: LabelMap, answers: Iterable[Any], where: Callable[[int], str]) -> None:
-    """Refuse an entity whose label was not learned."""
-    for index, answer in enumerate(answers):
-        known.check((entity["label"] for entity in answer), lambda index=index: where(index))  # type: ignore[misc]
 
 
 def segments(gold: Sequence[Any], given: Sequence[Any]) -> tuple[list[str], list[str]]:

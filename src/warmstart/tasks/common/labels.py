@@ -67,12 +67,13 @@ class LabelMap:
             )
         return self
 
-    def check(self, labels: Iterable[str], where: Callable[[], str]) -> None:
-        """Refuse a label that is not in the map."""
-        for label in labels:
-            if label not in self.ids:
-                raise DataError(
-                    f"{where()}: label {label!r} was not seen in training, so the model has no output for it; "
-                    f"{nearest(label, self.names)}",
-                    "label-unseen",
-                )
+    def check(self, rows: Iterable[Iterable[str]], where: Callable[[int], str]) -> None:
+        """Refuse a label that is not in the map; `where(i)` names row i."""
+        for index, labels in enumerate(rows):
+            for label in labels:
+                if label not in self.ids:
+                    raise DataError(
+                        f"{where(index)}: label {label!r} was not seen in training, so the model has no output for it; "
+                        f"{nearest(label, self.names)}",
+                        "label-unseen",
+                    )

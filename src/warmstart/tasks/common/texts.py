@@ -25,16 +25,20 @@ def encode_texts(rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Wind
     return [encode(window, frame, a, b) for a, b in zip(first, second, strict=True)]
 
 
-def pad(features: Sequence[Mapping[str, Any]], tokenizer: Any) -> dict[str, torch.Tensor]:
+def pad(features: Sequence[Mapping[str, Any]], tokenizer: Any, apart: bool = False) -> dict[str, torch.Tensor]:
     """Token ids, segments and attention mask, padded to the longest of the batch.
 
     Sliced texts give a row a slice, those of a text one after the other, and `slices`, how many each text has. Of texts
     whose features were kept, those take the place of the ids: `vectors`, or the tokens' `states` with their mask.
+
+    Args:
+        apart: What looks like slices are texts of their own, so that each has a vector.
     """
     if "vectors" in features[0]:
-        return {"vectors": torch.stack([torch.tensor(feature["vectors"]) for feature in features])}
+        kept = [(torch.tensor(one["vectors"]), len(one["input_ids"]) if apart else 1) for one in features]
+        return {"vectors": torch.cat([vectors.reshape(count, -1) for vectors, count in kept])}
     if "states" in features[0]:
-        return _pad_states(features)
+        return _pad_states(features, tokenizer.padding_side)
     names = [name for name in ("input_ids", "token_type_ids") if name in features[0]]
     plain = {name: [feature[name] for feature in features] for name in names}
     counts = [count_slices(feature) for feature in features]
@@ -53,11 +57,16 @@ def pad_labels(labels: Sequence[Sequence[int]], tokenizer: Any, fill: int) -> to
     return torch.tensor(rows)
 
 
-def _pad_states(features: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-    lengths = [len(feature["input_ids"]) for feature in features]
-    states = [torch.tensor(one["states"]).reshape(length, -1) for one, length in zip(features, lengths, strict=True)]
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    return {"states": torch.nn.utils.rnn.pad_sequence(states, batch_first=True), "attention_mask": mask.long()}
+def _pad_states(features: Sequence[Mapping[str, Any]], side: str) -> dict[str, torch.Tensor]:
+    """The kept states of tokens, a row for each text, padded on the side that the tokenizer pads."""
+    states: list[torch.Tensor] = []
+    for feature in features:
+        ids = feature["input_ids"]
+        lengths = [len(ids)] if count_slices(feature) is None else list(map(len, ids))
+        states += torch.split(torch.tensor(feature["states"]).reshape(sum(lengths), -1), lengths)
+    masks = [torch.ones(len(one), dtype=torch.long) for one in states]
+    padded = (torch.nn.utils.rnn.pad_sequence(one, True, padding_side=side) for one in (states, masks))
+    return dict(zip(("states", "attention_mask"), padded, strict=True))
 
 
 def count_slices(feature: Mapping[str, Any]) -> int | None:
