@@ -63,6 +63,11 @@ def folder(tmp_path_factory, files, encoder):
     for out, batch in (("one-several", 16), ("two-several", 8)):
         shared.append(several(folder, out, batch, calm))
     torchrun_fit.several(**shared.pop(-2))
+    people = {"train": str(folder / "people.jsonl"), "task": {"name": "tag", "crf": True}, "model": calm, "stop": None}
+    for out, batch in (("two-crf", 8), ("one-crf", 16)):
+        learn = {"rate": 1e-3, "epochs": 2, "batch": batch, "precision": "fp32"}
+        shared.append({**people, "learn": learn, "out": str(folder / out), "noted": str(folder / out)})
+    torchrun_fit.fit(**shared.pop())
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     done = subprocess.run(
         [*launcher, torchrun_fit.__file__, json.dumps(shared)], capture_output=True, text=True, timeout=600
@@ -132,3 +137,9 @@ def test_two_processes_learn_several_tasks_as_one_does(folder):
     assert told[0]["steps"] == told[1]["steps"] == 12
     assert told[0]["weights"] == pytest.approx(told[1]["weights"], rel=1e-4)
     assert sorted(path.name for path in one.iterdir()) == sorted(path.name for path in two.iterdir())
+
+
+def test_two_processes_learn_what_a_loss_has_outside_the_model(folder):
+    one, two = weights(folder / "one-crf"), weights(folder / "two-crf")
+    assert any(name.startswith("crf.") for name in one)
+    assert max(float((one[name] - two[name]).abs().max()) for name in one) < 1e-5

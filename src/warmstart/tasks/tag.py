@@ -100,6 +100,10 @@ class Tag(Task[TagOptions]):
             if folder is not None:
                 load_crf(self.crf, folder)
             model.crf = self.crf.to(model.device)
+            # Several processes take a parameter for unused that no output comes from; the loss uses these after it.
+            model.register_forward_hook(
+                lambda model, inputs, outputs: {**outputs, "crf": [one.clone() for one in model.crf.parameters()]}
+            )
         return model
 
     def row(self, given: Any, number: int) -> Mapping[str, Any]:
