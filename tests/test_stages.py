@@ -12,7 +12,7 @@ from small import FAST
 from test_resume import Crash, Trouble, crash
 from warmstart.cli.main import app
 from warmstart.errors import RecipeError
-from warmstart.recipe import make_recipe
+from warmstart.recipe import load_recipe, make_recipe
 from warmstart.run import Run
 
 PRETRAIN = {"pretrain": {"tokens": 32, "steps": 6, "learn": {"precision": "fp32", "batch": 8}}}
@@ -203,3 +203,11 @@ def test_what_each_stage_forgets_is_seen_from_the_first_encoder(fit, other, tmp_
     assert ends[0][1] < 1
     for before, after in itertools.pairwise(ends):
         assert after[0] == pytest.approx(before[1], abs=1e-3), "a stage starts where the one before it ended"
+
+
+def test_a_complete_recipe_is_read_again(encoder, files, other, tmp_path):
+    several = {"multitask": {"with": [other]}}
+    made = make_recipe({"model": encoder, "data.train": files["train"], "before": [PRETRAIN, several]})
+    path = tmp_path / "recipe.yaml"
+    path.write_text(made.yaml())
+    assert load_recipe(path) == made

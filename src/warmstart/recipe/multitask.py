@@ -37,7 +37,8 @@ class Multitask(Options, serialize_by_alias=True):
     def _settings_go_together(self) -> Self:
         if self.temperature is not None and self.sampling != "temperature":
             raise ValueError(f"temperature: found {self.temperature}, and sampling is {self.sampling}; drop one")
-        for name in self.layers.model_fields_set - set(LAYERS_TOGETHER):
+        others = set(Layers.model_fields) - set(LAYERS_TOGETHER)
+        for name in sorted(name for name in others if getattr(self.layers, name) != getattr(Layers(), name)):
             raise ValueError(f"layers.{name}: belongs to a head; say it in the recipe of its task")
         if self.layers.freeze == "encoder":
             raise ValueError("layers.freeze: found encoder, and then there is nothing to share; give a number")
