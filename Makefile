@@ -80,6 +80,10 @@ PROOF = PYTHONPATH=benchmarks $(PYTHON)
 proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-equal.
 	@$(PROOF) proofs/kill.py $(SIZE)
 
+.PHONY: proof-stages
+proof-stages:  ## A recipe of three stages on real data, killed in each, then used again (N= steps of a stage).
+	@$(PROOF) proofs/stages.py $(SIZE)
+
 .PHONY: proof-corrupt
 proof-corrupt:  ## N= random corruptions of a checkpoint: none is taken in silence.
 	@$(PROOF) proofs/corrupt.py $(SIZE)

@@ -88,6 +88,16 @@ def corpus(name: str) -> Path:
     return path
 
 
+def texts_of_imdb(count: int) -> Path:
+    """A file of so many training reviews of IMDb, without their labels."""
+    path = CACHE / "data" / f"imdb-{count}.jsonl"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        texts = (text for _, text in _draw(_reviews("train"), count))
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+    return path
+
+
 def _reviews(part: str) -> Rows:
     with gzip.open(MEASURE / "imdb" / f"{part}.csv.gz", "rt", newline="", encoding="utf-8") as file:
         return [(row["sentiment"], row["review"].replace("<br />", " ")) for row in csv.DictReader(file)]
