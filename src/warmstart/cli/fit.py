@@ -31,6 +31,8 @@ SHORT = {
 }
 """Recipe field of each option."""
 
+Out = Annotated[str | None, typer.Option("--out", help="The run's folder. By default runs/ and the source's name.")]
+
 
 def command(
     source: Annotated[
@@ -48,9 +50,7 @@ def command(
     column: options.Columns = None,
     test: Annotated[str | None, field("data.test", "--test", metavar="FILE")] = None,
     dev: Annotated[str | None, field("data.dev", "--dev", metavar="FILE")] = None,
-    out: Annotated[
-        str | None, typer.Option("--out", help="The run's folder. By default runs/ and the source's name.")
-    ] = None,
+    out: Out = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="Any recipe field, as learn.rate=1e-4.", metavar="KEY=VALUE"),

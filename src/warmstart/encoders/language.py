@@ -1,6 +1,4 @@
-"""What a language model needs beside its stock head: a head for the order of two stretches of text, and a look at
-whether it reads from left to right.
-"""
+"""What a language model needs beside its stock head: a head for pairs of texts, and a look at which way it reads."""
 
 from __future__ import annotations
 
