@@ -52,7 +52,7 @@ def _flat(texts: Any) -> list[str]:
 def _cell(value: Any) -> str:
     """One cell; of a list its items, of a mapping its values."""
     if isinstance(value, list):
-        return ("\n" if value and isinstance(value[0], dict) else ", ").join(map(_cell, value))
+        return ("\n" if value and isinstance(value[0], dict | list) else ", ").join(map(_cell, value))
     if isinstance(value, dict):
         return " ".join(map(screen.number, value.values()))
     return str(screen.number(value))

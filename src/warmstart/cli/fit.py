@@ -25,6 +25,8 @@ SHORT = {
 }
 """Recipe field of each option."""
 
+Out = Annotated[str | None, typer.Option("--out", help="The run's folder. By default runs/ and the source's name.")]
+
 
 def command(
     source: Annotated[
@@ -42,9 +44,7 @@ def command(
     column: options.Columns = None,
     test: options.Test = None,
     dev: options.Dev = None,
-    out: Annotated[
-        str | None, typer.Option("--out", help="The run's folder. By default runs/ and the source's name.")
-    ] = None,
+    out: Out = None,
     set_: options.Sets = None,
     header: options.Header = None,
     format: options.Format = None,

@@ -1,4 +1,4 @@
-"""What a language model needs beside its stock head: a head for the order of sentences, a look at how it reads."""
+"""What a language model needs beside its stock head: a head for pairs of texts, and a look at which way it reads."""
 
 from __future__ import annotations
 

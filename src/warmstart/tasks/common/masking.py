@@ -64,11 +64,14 @@ def mask(
         spans: Mask stretches of units instead of single ones.
     """
     seen, labels = np.array(ids), np.full(len(ids), IGNORED)
-    for group in _groups(units, rate, spans, random):
-        labels[group] = seen[group]
-        fates = np.full(len(group), random.random()) if spans else random.random(len(group))
-        guesses = known.draw(len(group), random)
-        seen[group] = np.where(fates < 0.8, known.mask, np.where(fates < 0.9, guesses, seen[group]))
+    groups = _groups(units, rate, spans, random)
+    asked = np.array([token for group in groups for token in group], dtype=np.int64)
+    fates = (
+        np.repeat(random.random(len(groups)), [len(group) for group in groups]) if spans else random.random(len(asked))
+    )
+    guesses = known.draw(len(asked), random)
+    labels[asked] = seen[asked]
+    seen[asked] = np.where(fates < 0.8, known.mask, np.where(fates < 0.9, guesses, seen[asked]))
     return seen.tolist(), labels.tolist()
 
 
@@ -80,7 +83,7 @@ def _groups(units: Sequence[int], rate: float, spans: bool, random: np.random.Ge
             tokens.setdefault(unit, []).append(token)
     room = max(1, round(rate * sum(map(len, tokens.values()))))
     taken: set[int] = set()
-    groups = []
+    groups: list[list[int]] = []
     for first in random.permutation(list(tokens)).tolist():
         length = 1 + int(np.searchsorted(_LENGTHS, random.random(), side="right")) if spans else 1
         group: list[int] = []
@@ -92,7 +95,7 @@ def _groups(units: Sequence[int], rate: float, spans: bool, random: np.random.Ge
             group += tokens[unit]
             room -= len(tokens[unit])
         if group:
-            groups.append(np.array(group))
+            groups.append(group)
         if room <= 0:
             break
     return groups
