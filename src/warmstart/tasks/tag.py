@@ -100,10 +100,7 @@ class Tag(Task[TagOptions]):
             if folder is not None:
                 load_crf(self.crf, folder)
             model.crf = self.crf.to(model.device)
-            # Several processes take a parameter for unused that no output comes from; the loss uses these after it.
-            model.register_forward_hook(
-                lambda model, inputs, outputs: {**outputs, "crf": [one.clone() for one in model.crf.parameters()]}
-            )
+            model.register_forward_hook(_with_crf)
         return model
 
     def row(self, given: Any, number: int) -> Mapping[str, Any]:
@@ -240,6 +237,11 @@ class Tag(Task[TagOptions]):
         steps = torch.tensor([[not schemes.fault(scheme, before, after) for after in names] for before in names])
         starts = torch.tensor([not schemes.fault(scheme, "O", name) for name in names])
         return CRF(steps, starts, torch.tensor([not schemes.fault(scheme, name, None) for name in names]))
+
+
+def _with_crf(model: Any, inputs: Any, outputs: Any) -> dict[str, Any] | None:
+    """In training, the outputs with the CRF's weights: several processes take what is not in their graph for unused."""
+    return {**outputs, "crf": [one.clone() for one in model.crf.parameters()]} if model.training else None
 
 
 TASK = Tag
