@@ -6,9 +6,10 @@ from safetensors.torch import load_file
 
 from contracts.test_every_task import CASES, fit, near
 from test_resume import Crash, Trouble, crash, same
-from tiny import save_tiny
+from tiny import save_tiny, tiny_config
 from warmstart import tasks
 from warmstart.deploy.predictor import Predictor
+from warmstart.encoders.heads import PoolingChoice, head_config
 from warmstart.encoders.load import load_alone, load_plain
 from warmstart.errors import RecipeError
 
@@ -93,3 +94,9 @@ def test_no_task_is_forgotten():
 def test_a_bi_encoder_has_no_head_to_train(encoder, tmp_path):
     with pytest.raises(RecipeError, match=r"freeze: encoder are about a head, and this task has none.*kind: cross"):
         fit(encoder, "rank", tmp_path / "run", **FROZEN)
+
+
+def test_a_head_that_we_have_no_other_of_is_not_chosen():
+    with pytest.raises(RecipeError, match="this task has one alone; leave them out"):
+        head_config(tiny_config("bert"), PoolingChoice(head="mlp"), False, "AutoModelForMaskedLM")
+    assert head_config(tiny_config("bert"), PoolingChoice(), False, "AutoModelForMaskedLM").model_type == "bert"
