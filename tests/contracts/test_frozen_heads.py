@@ -41,7 +41,8 @@ def test_it_learns_by_heart_while_the_encoder_stays(encoder, name, head, tmp_pat
         assert torch.equal(tensor[: len(before[key])], before[key])  # a task's own tokens have their embeddings behind
     asked = [*case.asked, case.long, *case.rows]
     for given, answer in zip(asked, predictor.predict(asked), strict=True):
-        assert near(predictor.predict([given])[0], answer)
+        # Heads learned at so high a rate have logits near a hundred, of which 32 bits hold a few digits less.
+        assert near(predictor.predict([given])[0], answer, within=1e-3)
 
 
 @pytest.mark.parametrize("name", NAMES)
