@@ -170,7 +170,7 @@ def _page(
     for one in PLANTS:
         formats.setdefault(one.kind, []).extend(one.formats)
     rows = "\n".join(
-        f"| `{kind}` | {', '.join(formats[kind])} | {planted[kind]} | {caught[kind]} | {right[kind]} |"
+        f"| `{kind}` | {', '.join(dict.fromkeys(formats[kind]))} | {planted[kind]} | {caught[kind]} | {right[kind]} |"
         for kind in sorted(planted)
     )
     seen = "\n".join(f"| {name} | {_counted(found) or 'nothing'} |" for name, found in real.items())

@@ -1,9 +1,13 @@
 """relate: marks are read or refused, entities are shown as told, and neither of them is ever cut away."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import warmstart
+from small import relations
 from tiny import ARCHITECTURES, tiny_byte_tokenizer, tiny_japanese, tiny_tokenizer, tiny_unigram_tokenizer
 from warmstart.data.faults import KINDS
 from warmstart.encoders.tokens import add_tokens
@@ -166,3 +170,44 @@ def test_marks_are_padded_on_the_tokenizers_side(name):
     for number, token in ((1, "[E1]"), (2, "[E2]")):
         found = batch["input_ids"][batch["marks"] == number]
         assert tokenizer.convert_ids_to_tokens(found) == [token] * 2
+
+
+TYPED = {
+    "markers": "The [E1] * art work * film [/E1] was in [E2] ^ city ^ very old paris [/E2].",
+    "signs": "The $ * art work * film $ was in # ^ city ^ very old paris # .",
+    "mask": "The [E1] * art work * was in [E2] ^ city ^.",
+}
+
+
+@pytest.mark.parametrize("show", TYPED)
+@pytest.mark.parametrize("name", ["bert", "roberta"])
+def test_what_an_entity_is_stands_before_it_if_asked_for(name, show):
+    task = task_of(show=show, marker="typed")
+    tokenizer = tokenizer_of(task, name)
+    rows = {"text": [MARKED], "first_type": ["ART_WORK"], "second_type": ["city"]}
+    [feature] = task.encode(rows, tokenizer, Window(64))
+    assert feature["input_ids"] == tokenizer(TYPED[show])["input_ids"]
+    opening = [token for token, mark in zip(feature["input_ids"], feature["marks"], strict=True) if mark]
+    signs = ["$", "#"] if show == "signs" else ["[E1]", "[E2]"]
+    assert tokenizer.convert_ids_to_tokens(opening) == signs
+
+
+def test_types_are_wanted_of_every_row_or_of_none(encoder, tmp_path):
+    rows = [{**row, "first_type": "person", "second_type": "PERSON"} for row in relations(9)]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    task = {"name": "relate", "marker": "typed"}
+    chosen = {"model": encoder, "task": task, "learn.max_steps": 2, "window.tokens": 48, "data.split.test": 0}
+    run = warmstart.fit(train=str(path), out=tmp_path / "run", **chosen)
+    asked = {"text": MARKED, "first_type": "person", "second_type": "city"}
+    one, other = warmstart.load(run.folder).predict([asked, {**asked, "first_type": "film"}])
+    assert one["probabilities"] != other["probabilities"]
+    for wrong in (MARKED, {"text": MARKED, "first_type": "person"}, {**asked, "second_type": " "}):
+        with pytest.raises(DataError, match=r"text 1: .*'first_type' and 'second_type'"):
+            run.predict([wrong])
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in [*rows, {**rows[0], "first_type": ""}]))
+    with pytest.raises(DataError, match=r"rows\.jsonl:10: 'first_type' is empty"):
+        warmstart.fit(train=str(path), out=tmp_path / "other", **chosen)
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in relations(9)))
+    with pytest.raises(DataError, match="first_type"):
+        warmstart.fit(train=str(path), out=tmp_path / "other", **chosen)

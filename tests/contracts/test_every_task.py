@@ -120,12 +120,12 @@ def test_what_is_no_question_is_refused(fitted, name):
             predictor.predict([CASES[name].asked[0], given])
 
 
-def near(one, two):
-    """Whether two answers are the same, numbers to 1e-5 of 1, or of themselves if larger."""
+def near(one, two, within=1e-5):
+    """Whether two answers are the same, numbers but for so much."""
     if isinstance(one, float) and isinstance(two, float):
-        return one == pytest.approx(two, rel=1e-5, abs=1e-5)
+        return one == pytest.approx(two, abs=within)
     if isinstance(one, dict) and isinstance(two, dict):
-        return one.keys() == two.keys() and all(near(one[key], two[key]) for key in one)
+        return one.keys() == two.keys() and all(near(one[key], two[key], within) for key in one)
     if isinstance(one, list | tuple) and isinstance(two, list | tuple):
-        return len(one) == len(two) and all(map(near, one, two))
+        return len(one) == len(two) and all(near(a, b, within) for a, b in zip(one, two, strict=True))
     return one == two

@@ -89,7 +89,7 @@ VALUES = _table(
         "answer-blank": "an answer has no text",
         "answer-place": "an answer does not stand in its context where it says",
         "answer-impossible": "a question is said to have no answer and has one, or the other way round",
-        "id-missing": "a row has no id",
+        "id-missing": "a row has no id, or nothing in another column that every row must fill",
         "part-empty": "a part that is to be held out would have no rows",
         "choice-few": "fewer than two endings to choose from",
         "choice-past": "the right ending's number is past the last ending",

@@ -77,11 +77,15 @@ def head_config(found: Any, choice: PoolingChoice, kept: bool, auto_class: str =
         for key, value in stock.items():
             setattr(inside, key, value)
         return inside
-    tokens = "mean" if by_token else (_current(inside) or "mean") if choice.tokens == "auto" else choice.tokens
+    if not own_class(auto_class).__name__.endswith(auto_class.removeprefix("AutoModel")):
+        raise RecipeError(
+            "layers: pool, tokens, head and freeze: encoder choose a head, and this task has one alone; leave them out"
+        )
+    auto = None if by_token else _current(inside)
     return PooledConfig(
         encoder=inside,
         layers=str(choice.pool),
-        tokens=tokens,
+        tokens=(auto or "mean") if choice.tokens == "auto" else choice.tokens,
         slices_pool=choice.slices or "mean",
         dropout=_dropout(inside),
         head="linear" if choice.head == "auto" else choice.head,

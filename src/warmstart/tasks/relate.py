@@ -13,13 +13,13 @@ from warmstart.options import Options
 from warmstart.schema import Column, Schema
 from warmstart.tasks.base import Feature, Task
 from warmstart.tasks.common.labels import LabelMap
-from warmstart.tasks.common.marks import marked
+from warmstart.tasks.common.marks import TYPES, marked
 from warmstart.tasks.common.shown import TOKENS, Part, tokenised
 from warmstart.tasks.common.texts import pad, pad_labels
 from warmstart.windows import Frame, Range, Window, around, take
 
 LEAST = 8
-"""Tokens of a text that a window must show: each entity, marked."""
+"""Tokens of a text that a window must show: each entity, marked; twice as many where their types are shown."""
 
 
 class RelateOptions(Options):
@@ -29,6 +29,10 @@ class RelateOptions(Options):
     """How the encoder sees which the entities are: between `markers`, new tokens `[E1] … [/E1]` and `[E2] … [/E2]`
     (Baldini Soares et al. 2019); between plain `signs`, `$ … $` and `# … #` (Wu & He 2019), which need no new token; or
     as a `mask`, a new token `[E1]` or `[E2]` in place of the entity, so that its name cannot be learned by heart."""
+    marker: Literal["plain", "typed"] = "plain"
+    """Whether what an entity is stands before it too, in words between `*` or `^`: `typed` reads the columns
+    `first_type` and `second_type`, as person and city (Zhou & Chen 2022, "An Improved Baseline for Sentence-level
+    Relation Extraction", §3.2), in lower case and with a space for `_`."""
     read: Literal["starts", "spans", "cls"] = "starts"
     """What the head reads: the two `starts`, the tokens at which the entities begin (Baldini Soares et al. 2019); the
     first token and the mean of each entity (`spans`, Wu & He 2019); or what a stock head reads, in BERT the first token
@@ -54,11 +58,13 @@ class Relate(Task[RelateOptions]):
 
     @classmethod
     def schema(cls, options: RelateOptions) -> Schema:
+        types = [Column(name, "label", f"what the {name.partition('_')[0]} entity is, as person") for name in TYPES]
         return Schema(
             (
                 Column("text", "text", "the text, with <e1>…</e1> and <e2>…</e2> in it"),
                 Column("first", "ranges", "where the first entity is, in a text without marks", required=False),
                 Column("second", "ranges", "where the second entity is, in a text without marks", required=False),
+                *(types if options.marker == "typed" else ()),
                 Column("label", "label", "the relation, as Cause-Effect(e1,e2)", answer=True),
             ),
             _check_relation,
@@ -90,14 +96,24 @@ class Relate(Task[RelateOptions]):
             raise DataError(f"text {number}: {wrong[1]}", wrong[0])
         found = marked(row)
         places = ([{"start": start, "end": end}] for start, end in found.entities)
-        return {"text": found.text, **dict(zip(("first", "second"), places, strict=True))}
+        plain = {"text": found.text, **dict(zip(("first", "second"), places, strict=True))}
+        if self.options.marker == "plain":
+            return plain
+        types = {name: row.get(name) for name in TYPES}
+        if not all(isinstance(one, str) and one.strip() for one in types.values()):
+            raise DataError(
+                f"text {number}: found {given!r}; this model reads what the entities are, so expected a mapping with "
+                "'text', 'first_type' and 'second_type'"
+            )
+        return {**plain, **types}
 
     def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
         frame = Frame.of(tokenizer, pair=False)
         room = window.tokens - frame.size
-        if room < LEAST:
-            raise RecipeError(f"window.tokens: found {window.tokens}; two marked entities want {frame.size + LEAST}")
-        names = [name for name in ("text", "first", "second") if name in rows]
+        least = LEAST * (1 if self.options.marker == "plain" else 2)
+        if room < least:
+            raise RecipeError(f"window.tokens: found {window.tokens}; two marked entities want {frame.size + least}")
+        names = [name for name in ("text", "first", "second", *TYPES) if name in rows]
         found = [
             marked(dict(zip(names, row, strict=True))) for row in zip(*(rows[name] for name in names), strict=True)
         ]
@@ -171,8 +187,8 @@ def _check_relation(row: Mapping[str, Any]) -> tuple[str, str] | None:
     except DataError as error:
         return error.kind, str(error)
     for token in TOKENS["markers"]:
-        if token in found.text:
-            return "mark-reserved", f"'text' holds {token}, which is kept for the encoder. Write it otherwise."
+        if any(token in text for text in (found.text, *(found.types or ()))):
+            return "mark-reserved", f"the row holds {token}, which is kept for the encoder. Write it otherwise."
     return None
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from warmstart.errors import DataError
 
 TAG = re.compile(r"</?e[12]>")
+TYPES = ("first_type", "second_type")
+"""The columns that say what the two entities are."""
 EXAMPLE = "'The <e1>author</e1> uses a <e2>tool</e2>.'"
 
 
@@ -19,6 +21,8 @@ class Marked:
 
     text: str
     entities: tuple[tuple[int, int], tuple[int, int]]
+    types: tuple[str, str] | None = None
+    """What each of them is, as `person`, where that is to be shown."""
 
 
 def marked(row: Mapping[str, Any]) -> Marked:
@@ -37,6 +41,8 @@ def marked(row: Mapping[str, Any]) -> Marked:
     (a, b), (c, d) = found.entities
     if a < d and c < b:
         raise DataError("the two entities overlap. Expected one before the other.", "mark-overlap")
+    if all(row.get(name) is not None for name in TYPES):
+        return replace(found, types=tuple(row[name] for name in TYPES))
     return found
 
 

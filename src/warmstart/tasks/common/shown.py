@@ -13,11 +13,13 @@ from warmstart.tasks.common.texts import token_ids
 TOKENS = {"markers": ("[E1]", "[/E1]", "[E2]", "[/E2]"), "signs": (), "mask": ("[E1]", "[E2]")}
 """What each way of showing the entities adds to the tokenizer."""
 SIGNS = ("$", "#")
+TYPE_SIGNS = ("*", "^")
+"""What stands around the type of the first and of the second entity, as in Zhou & Chen 2022."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of a text as it is shown: plain `text`, or one of an entity's `open`, `entity` and `close`."""
+    """A stretch of a text as it is shown: plain `text`, or one of an entity's `open`, `type`, `entity` and `close`."""
 
     text: str
     role: str = "text"
@@ -48,18 +50,29 @@ def _parts(one: Marked, show: str) -> Iterator[Part]:
         before, name = one.text[end:start], one.text[start:stop]
         bare = before.rstrip()
         yield Part(_apart(bare, end, show))
+        kind = _type(one, number)
         if show == "signs":
             sign = SIGNS[number - 1]
             yield Part(f" {sign}" if start else sign, "open", number)
+            yield from kind
             yield Part(f" {name}", "entity", number)
             yield Part(f" {sign}", "close", number)
         else:
             yield Part(f"[E{number}]", "open", number)
+            yield from kind
             if show == "markers":
-                yield Part(before[len(bare) :] + name, "entity", number)
+                yield Part(f" {name}" if kind else before[len(bare) :] + name, "entity", number)
                 yield Part(f"[/E{number}]", "close", number)
         end = stop
     yield Part(_apart(one.text[end:], end, show))
+
+
+def _type(one: Marked, number: int) -> list[Part]:
+    """The type of an entity as words between signs, where there is one."""
+    if one.types is None:
+        return []
+    sign, words = TYPE_SIGNS[number - 1], one.types[number - 1].replace("_", " ").lower()
+    return [Part(f" {sign} {words} {sign}", "type", number)]
 
 
 def _apart(text: str, end: int, show: str) -> str:
