@@ -22,11 +22,11 @@ RATES = (2e-5, 5e-5, 1e-4, 4e-4)
 ROWS = 1000
 """Questions to learn from."""
 LEARN = {
-    "learn.epochs": 8,
+    "learn.epochs": 5,
     "learn.batch": 32,
     "learn.least_steps": None,
-    "forgetting.rows": 100,
-    "forgetting.every": 50,
+    "forgetting.rows": 60,
+    "forgetting.every": 40,
     "data.split.test": 0,
 }
 COLOURS = ("#1f77b4", "#2ca02c", "#ff7f0e", "#d62728")
