@@ -132,6 +132,8 @@ def _plot(run: Run, path: Path) -> None:
     kinds = ("svg", "png", "pdf")
     if path.suffix[1:] not in kinds:
         raise RecipeError(f"--plot: found {path}, which names no kind of picture; {nearest(path.suffix[1:], kinds)}")
+    if not path.parent.is_dir():
+        raise RecipeError(f"--plot: found {path}, but there is no folder {path.parent}; make it, or choose another")
     seen = list(run.forgetting.values())[-1]["seen"]
     steps, history = [one["step"] for one in seen], run.training["history"]
     panels = {"training loss": {"loss": ([one["step"] for one in history], [one["loss"] for one in history])}}
