@@ -95,7 +95,6 @@ def test_memory_of_long_texts_ends_with_its_ratio():
 def test_forgetting_is_measured_by_rate_and_told_on_one_page(monkeypatch, tmp_path, encoder, files):
     monkeypatch.syspath_prepend(BENCHMARKS)
     import forgetting
-
     from warmstart.experiments.repeat import repeat
 
     recipe = {"model": encoder, "data.train": files["train"], "data.dev": files["test"], "data.split.test": 0}
