@@ -22,14 +22,13 @@ RATES = (2e-5, 5e-5, 1e-4, 4e-4)
 ROWS = 1000
 """Questions to learn from."""
 LEARN = {
-    "learn.epochs": 8,
+    "learn.epochs": 5,
     "learn.batch": 32,
     "learn.least_steps": None,
-    "forgetting.rows": 100,
-    "forgetting.every": 50,
+    "forgetting.rows": 60,
+    "forgetting.every": 40,
     "data.split.test": 0,
 }
-COLOURS = ("#1f77b4", "#2ca02c", "#ff7f0e", "#d62728")
 
 READING = """
 """
@@ -90,23 +89,12 @@ def _value(seen: dict[str, Any], name: str) -> float:
 PANELS = ("training loss", "test error, %", "loss of masked tokens", "agreement, last block")
 
 
-def draw(found: dict[float, list[dict[str, Any]]], path: Path) -> None:
+def picture(found: dict[float, list[dict[str, Any]]], path: Path) -> None:
     """The four curves over training, a line for each rate."""
-    import matplotlib
+    from warmstart.inspection.plots import draw
 
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(2, 2, figsize=(9, 6), sharex=True, layout="constrained")
-    for place, name in zip(axes.flat, PANELS, strict=True):
-        for colour, (rate, some) in zip(COLOURS, found.items(), strict=False):
-            place.plot(*series(some, name), color=colour, label=f"{rate:g}", linewidth=1.5)
-        place.set_title(name, fontsize=11)
-        place.spines[["top", "right"]].set_visible(False)
-    axes[0, 0].legend(title="learning rate", frameon=False, fontsize=9)
-    figure.supxlabel("optimizer steps", fontsize=10)
-    figure.savefig(path, format="svg", metadata={"Date": None}, facecolor="white")
-    pyplot.close(figure)
+    panels = {name: {f"{rate:g}": series(some, name) for rate, some in found.items()} for name in PANELS}
+    draw(panels, path, "rate", "optimizer steps")
 
 
 def page(found: dict[float, list[dict[str, Any]]]) -> str:
@@ -155,7 +143,7 @@ def main() -> None:
         repeat(recipe(), variants, range(args.n), folder, Lines("forgetting"), keep="numbers")
     found = curves(folder)
     if args.write:
-        draw(found, common.ROOT / "docs" / "results" / "forgetting.svg")
+        picture(found, common.ROOT / "docs" / "results" / "forgetting.svg")
         write_page("forgetting", "What a rate makes an encoder forget", "make results-forgetting", page(found))
     last = {f"{rate:g}": some for rate, some in found.items()}
     finish({name: {one: round(series(some, one)[1][-1], 4) for one in PANELS} for name, some in last.items()})

@@ -90,3 +90,23 @@ def test_memory_of_long_texts_ends_with_its_ratio():
     assert figures["windows_long"] > 10 * figures["windows_short"]
     assert figures["right_short"] == figures["right_long"] == 4
     assert 0 < figures["ratio"] < 1.5
+
+
+def test_forgetting_is_measured_by_rate_and_told_on_one_page(monkeypatch, tmp_path, encoder, files):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import forgetting
+    from warmstart.experiments.repeat import repeat
+
+    recipe = {"model": encoder, "data.train": files["train"], "data.dev": files["test"], "data.split.test": 0}
+    recipe |= {"learn.max_steps": 12, "forgetting.text": files["train"], "forgetting.rows": 8, "forgetting.every": 6}
+    monkeypatch.setattr(forgetting, "RATES", (1e-4, 1e-3))
+    repeat(recipe, {f"{rate:g}": {"learn.rate": rate} for rate in forgetting.RATES}, [0], tmp_path / "runs")
+    found = forgetting.curves(tmp_path / "runs")
+    steps, errors = forgetting.series(found[1e-4], "test error, %")
+    assert steps == [0, 6, 12]
+    assert all(0 <= one <= 100 for one in errors)
+    forgetting.picture(found, tmp_path / "picture.svg")
+    assert "<svg" in (tmp_path / "picture.svg").read_text("utf-8")
+    page = forgetting.page(found)
+    assert "| before | " in page
+    assert "| 0.001 | " in page

@@ -7,11 +7,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import warmstart
 from small import FAST, reviews
 from test_resume import Crash, Trouble, crash
 from tiny import ARCHITECTURES, NoStockHead, save_tiny, tiny_model, tiny_tokenizer
+from warmstart.cli.main import app
 from warmstart.encoders.load import load_alone
 from warmstart.errors import RecipeError
 from warmstart.inspection.agreement import Agreement
@@ -201,3 +203,24 @@ def test_too_little_text_is_said_before_anything_is_written(fit, general, tmp_pa
     with pytest.raises(RecipeError, match=r"forgetting.rows: found 40, which needs 80 texts.* has 60; .* say 30"):
         fit(tmp_path / "run", forgetting={"text": general, "rows": 40})
     assert not (tmp_path / "run").exists()
+
+
+def test_the_recipe_names_its_text_from_its_own_folder(tmp_path):
+    from warmstart.recipe import load_recipe
+
+    path = tmp_path / "mine.yaml"
+    path.write_text("model: m\ndata: {train: t.csv}\nforgetting: {text: general.csv}\n")
+    assert load_recipe(path).forgetting.text == str(tmp_path / "general.csv")
+
+
+def test_show_forgetting(watched, run, tmp_path):
+    def call(*words):
+        return CliRunner().invoke(app, ["show", *map(str, words)])
+
+    table = call(watched.folder, "--forgetting").output
+    assert all(word in table for word in ("before", "step 4", "after 9", "masked loss", "CKA 0", "dev accuracy"))
+    assert json.loads(call(watched.folder, "--forgetting", "--json").stdout) == watched.forgetting
+    assert call(watched.folder, "--forgetting", "--plot", tmp_path / "seen.svg").exit_code == 0
+    assert "<svg" in (tmp_path / "seen.svg").read_text("utf-8")
+    assert "names no kind of picture" in str(call(watched.folder, "--forgetting", "--plot", "seen.doc").exception)
+    assert "say forgetting.text: FILE" in str(call(run.folder, "--forgetting").exception)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -71,12 +72,14 @@ def grid(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """A table with a column for each name, the first one's values in words and the others in numbers."""
     console.print(title, style="italic", markup=False, highlight=False)
     first, *others = rows[0]
-    shown = Table(first)
+    shown = Table(first, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in others:
         shown.add_column(name, justify="right")
     for row in rows:
         shown.add_row(*(number(row[name]) for name in (first, *others)))
-    console.print(shown)
+    # A number cut off at the edge of a narrow screen would be another number.
+    wide = console.measure(shown, options=console.options.update(max_width=1000)).maximum
+    console.print(shown, width=max(console.width, wide), crop=False)
 
 
 def number(value: Any) -> str:

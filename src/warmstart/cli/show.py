@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from warmstart.cli import options
 from warmstart.errors import RecipeError, RunError
+
+if TYPE_CHECKING:
+    from warmstart.run import Run
 
 
 def command(
@@ -19,6 +22,9 @@ def command(
     forgetting: Annotated[
         bool, typer.Option("--forgetting", help="Show what the run's encoder still knew along its training.")
     ] = False,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="With --forgetting: draw it, to an svg, png or pdf.")
+    ] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of recipes, for editors.")] = False,
     recipes: Annotated[bool, typer.Option("--recipes", help="Print the recipes that `fit --recipe` takes.")] = False,
     json: options.Json = False,
@@ -39,7 +45,7 @@ def command(
     elif layers:
         _show_layers(_model_of(what), json)
     elif forgetting:
-        _show_forgetting(what, json)
+        _show_forgetting(what, json, plot)
     elif recipe and not json:
         from warmstart.jsons import read_text
 
@@ -92,20 +98,23 @@ def _show_layers(model: str, as_json: bool) -> None:
         screen.console.print(layers)
 
 
-def _show_forgetting(folder: str, as_json: bool) -> None:
+def _show_forgetting(folder: str, as_json: bool, plot: Path | None) -> None:
     from warmstart.cli import screen
     from warmstart.run import Run
 
-    found = Run(folder).forgetting
+    run = Run(folder)
+    found = run.forgetting
     if not found:
         raise RunError(
             f"{folder}: holds no forgetting.json: the recipe did not ask, or no stage is finished; "
             "say forgetting.text: FILE, with general text, when you fit"
         )
-    if as_json:
-        screen.print_json(found)
-        return
     try:
+        if plot:
+            _plot(run, plot)
+        if as_json:
+            screen.print_json(found)
+            return
         for stage, about in found.items():
             screen.grid(f"{stage}: {about['rows']:,} texts, {about['masked']:,} tokens masked", _forgotten(about))
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
@@ -113,6 +122,28 @@ def _show_forgetting(folder: str, as_json: bool) -> None:
             f"{folder}: a forgetting.json holds something else than `warmstart fit` writes "
             f"({type(error).__name__}: {error})"
         ) from None
+
+
+def _plot(run: Run, path: Path) -> None:
+    """Draw what the run's last stage forgot, beside what it learned."""
+    from warmstart.errors import nearest
+    from warmstart.inspection.plots import draw
+
+    kinds = ("svg", "png", "pdf")
+    if path.suffix[1:] not in kinds:
+        raise RecipeError(f"--plot: found {path}, which names no kind of picture; {nearest(path.suffix[1:], kinds)}")
+    if not path.parent.is_dir():
+        raise RecipeError(f"--plot: found {path}, but there is no folder {path.parent}; make it, or choose another")
+    seen = list(run.forgetting.values())[-1]["seen"]
+    steps, history = [one["step"] for one in seen], run.training["history"]
+    panels = {"training loss": {"loss": ([one["step"] for one in history], [one["loss"] for one in history])}}
+    for score in seen[0].get("scores", {}):
+        panels[f"dev {score}"] = {score: (steps, [one["scores"][score] for one in seen])}
+    if seen[0]["loss"] is not None:
+        panels["loss of masked tokens"] = {"loss": (steps, [one["loss"] for one in seen])}
+    layers = enumerate(zip(*(one["agreement"] for one in seen), strict=True))
+    panels["agreement with the starting encoder"] = {str(layer): (steps, list(values)) for layer, values in layers}
+    draw(panels, path, "layer", "optimizer steps")
 
 
 def _forgotten(about: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -85,8 +85,7 @@ def fitted_reader(
     fit = _open(folder)
     if fit is None:
         fit = _fit(*_masked_states(encoder, exam, precision, progress), words)
-        with publish(folder, {"version": VERSION, "masked": exam.asked}) as staging:
-            save_file(fit, staging / FILE)
+        _keep(fit, folder, exam)
     fit = {name: tensor.to(words.device) for name, tensor in fit.items()}
     words = words - fit["centre"]
     return Reader(lambda states: F.linear((states - fit["mean"]) @ fit["map"], words, fit["bias"]), "fitted")
@@ -136,6 +135,15 @@ def _fit(states: torch.Tensor, answers: torch.Tensor, words: torch.Tensor) -> di
 def _widened(covariance: torch.Tensor, share: float) -> torch.Tensor:
     """A covariance with a share of its mean variance added to every direction."""
     return covariance + share * covariance.diagonal().mean() * torch.eye(len(covariance)).to(covariance)
+
+
+def _keep(fit: dict[str, torch.Tensor], folder: Path, exam: Exam) -> None:
+    try:
+        with publish(folder, {"version": VERSION, "masked": exam.asked}) as staging:
+            save_file(fit, staging / FILE)
+    except (OSError, RunError):
+        if _open(folder) is None:  # else another process published the same one first
+            raise
 
 
 def _open(folder: Path) -> dict[str, torch.Tensor] | None:
