@@ -95,3 +95,7 @@ proof-readers:  ## Send N= texts through every reader: what was written is what 
 .PHONY: results-ja
 results-ja:  ## Japanese spans of characters to pieces and back, over all of two data sets (N= texts of each).
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/round_trips.py $(SIZE)
+
+.PHONY: proof-plan
+proof-plan:  ## Plans beside measured time and memory for four recipes of N= steps each. About 10 minutes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/plan.py $(SIZE)
