@@ -90,3 +90,9 @@ def test_memory_of_long_texts_ends_with_its_ratio():
     assert figures["windows_long"] > 10 * figures["windows_short"]
     assert figures["right_short"] == figures["right_long"] == 4
     assert 0 < figures["ratio"] < 1.5
+
+
+def test_plans_end_with_their_worst_error():
+    figures = sample("plan.py", 4, WARMSTART_BENCH_TINY="1")
+    assert figures["rt"]["steps"] == 4
+    assert figures["worst_error"] >= abs(figures["rt"]["error"]["gb"])

@@ -29,6 +29,7 @@ SHORT = {
 """Recipe field of each option."""
 
 
+# Long because it takes the options of `fit` that say what is trained, and its own.
 def command(
     source: Annotated[
         str | None,
