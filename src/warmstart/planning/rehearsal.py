@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -76,7 +77,10 @@ def rehearse(recipe: Recipe, folder: Path, progress: Progress) -> Rehearsal:
     progress.say("measuring some steps in a process of its own")
     began = time.time()
     command = [sys.executable, "-m", "warmstart.planning.rehearsal", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # The code of this process, wherever it was imported from.
+    paths = [str(Path(errors.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    own = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=own)
     if not (folder / RESULT).is_file():
         raise TrainingError(f"the rehearsal ended with {done.returncode}: {done.stderr.strip()[-600:] or 'no word'}")
     found = json.loads((folder / RESULT).read_text(encoding="utf-8"))
