@@ -130,6 +130,14 @@ def check(model: Any, task: Task[Any], rows: Any, settings: Settings, measured: 
         _grouped(rows, settings, settings.batch)
 
 
+def steps_of(rows: Any, settings: Settings) -> tuple[RandomBatches, int]:
+    """The batches of an epoch, and how many optimizer steps the training takes if nothing stops it early."""
+    args = arguments(settings, Path(), "fp32")
+    batches = _batches(rows, settings, args)
+    epoch = math.ceil(len(batches) / args.gradient_accumulation_steps)
+    return batches, settings.max_steps or math.ceil(_epochs(settings, len(batches)) * epoch)
+
+
 def _trainer(
     model: Any,
     task: Task[Any],
@@ -144,9 +152,8 @@ def _trainer(
 ) -> _Trainer:
     """A Trainer over the task's batches, with what lets layers learn and what gathers weights."""
     layers = LayerMap.of(model)
-    mine = {"processes": args.world_size, "process": args.process_index}
-    batches = batches_of(rows, settings, args.train_batch_size, **mine)
-    args.num_train_epochs = epochs_of(settings, len(batches))
+    batches = _batches(rows, settings, args)
+    args.num_train_epochs = _epochs(settings, len(batches))
     return _Trainer(
         task,
         layers,
@@ -184,37 +191,20 @@ def _keeping(settings: Settings, measure: Callable[[], float] | None) -> dict[st
     return {"stop_early": EarlyStop(measure, settings.stop_early)}
 
 
-def epochs_of(settings: Settings, batches: int) -> float:
+def _epochs(settings: Settings, batches: int) -> float:
     """As many epochs as are asked for; else three, or as many as `least_steps` needs."""
     if settings.epochs is not None:
         return settings.epochs
-    return float(max(FEWEST_EPOCHS, math.ceil((settings.least_steps or 0) / _steps_an_epoch(settings, batches))))
+    steps = math.ceil(batches / settings.trainer.get("gradient_accumulation_steps", 1))
+    return float(max(FEWEST_EPOCHS, math.ceil((settings.least_steps or 0) / steps)))
 
 
-def steps_of(settings: Settings, batches: int) -> int:
-    """How many optimizer steps a training takes, if nothing stops it early.
-
-    Args:
-        batches: Those of an epoch.
-    """
-    return settings.max_steps or math.ceil(epochs_of(settings, batches) * _steps_an_epoch(settings, batches))
-
-
-def _steps_an_epoch(settings: Settings, batches: int) -> int:
-    return math.ceil(batches / int(settings.trainer.get("gradient_accumulation_steps", 1)))
-
-
-def batches_of(rows: Any, settings: Settings, batch: int | None = None, **mine: int) -> RandomBatches:
-    """The batches that the settings ask for; of several processes, those of this one.
-
-    Args:
-        batch: Rows a step learns from, where that is not what the settings say.
-        mine: `processes` and `process`, as in `RandomBatches`.
-    """
-    batch = batch or settings.batch
+def _batches(rows: Any, settings: Settings, args: transformers.TrainingArguments) -> RandomBatches:
+    """The batches that the settings ask for, those of this process."""
+    mine = {"processes": args.world_size, "process": args.process_index}
     if settings.order == "random" and not settings.batch_tokens:
-        return RandomBatches(len(rows), batch, seed=settings.seed, **mine)
-    return _grouped(rows, settings, batch, **mine)
+        return RandomBatches(len(rows), args.train_batch_size, seed=settings.seed, **mine)
+    return _grouped(rows, settings, args.train_batch_size, **mine)
 
 
 def _grouped(rows: Any, settings: Settings, batch: int, **mine: int) -> LengthBatches:

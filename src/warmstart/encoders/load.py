@@ -80,66 +80,21 @@ def load_encoder(
     tokenizer: Any,
     head: Head = "keep",
     pooling: PoolingChoice = PoolingChoice(),  # noqa: B008
+    weights: bool = True,
 ) -> Loaded:
     """Open an encoder with a head on top, weights in 32 bits whatever the file holds.
 
     Args:
         auto_class: The `transformers` Auto class whose head is wanted.
         config: What the model's config must say: its labels, its kind of problem.
+        weights: Without, all start from random numbers, and the file is not opened: to count what the model costs.
         head: `keep` takes the head in the folder, if there is one; `new` draws one from the random state.
         pooling: What a sequence head is to read; where no stock head does, ours is taken.
     """
     found = load_config(name)
     if auto_class == BARE:
-        return _bare(name, found, pooling)
+        return _bare(name, found, pooling, weights)
     kept = head == "keep" and has_head(found, auto_class)
-    wanted = _wanted(name, found, auto_class, config, tokenizer, kept, pooling)
-    kind = getattr(transformers, auto_class)
-    with _in_our_words(name, "config.json", WEIGHTS), quietly():
-        _check_memory(name, kind.from_config, wanted)
-        if not kept and (is_pooled(found) or is_pooled(wanted)):
-            return _move(name, found, wanted, kind)
-        model, report = _from_file(kind, name, wanted, ignore_mismatched_sizes=head == "new")
-    fresh = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
-    layers = LayerMap.of(model)
-    # A head may be new only where the folder claims none; the encoder's tensors must all be there.
-    _check_whole(name, fresh - (set() if kept else set(layers.head.parameters)))
-    if head == "new":
-        fresh |= _draw_head(model, layers)
-    return Loaded(model, tuple(sorted(fresh)), tuple(sorted(report["unexpected_keys"])))
-
-
-def build_encoder(
-    name: str,
-    auto_class: str,
-    config: Mapping[str, Any],
-    tokenizer: Any,
-    head: Head = "keep",
-    pooling: PoolingChoice = PoolingChoice(),  # noqa: B008
-) -> Any:
-    """The model that `load_encoder` opens, with random weights instead of the file's: to count what it costs."""
-    found = load_config(name)
-    with _in_our_words(name, "config.json"), quietly():
-        if auto_class == BARE:
-            _check_memory(name, open_encoder, encoder_config(found))
-            return open_encoder(encoder_config(found))
-        kept = head == "keep" and has_head(found, auto_class)
-        wanted = _wanted(name, found, auto_class, config, tokenizer, kept, pooling)
-        kind = getattr(transformers, auto_class)
-        _check_memory(name, kind.from_config, wanted)
-        return kind.from_config(wanted, dtype=torch.float32)
-
-
-def _wanted(
-    name: str,
-    found: Any,
-    auto_class: str,
-    config: Mapping[str, Any],
-    tokenizer: Any,
-    kept: bool,
-    pooling: PoolingChoice,
-) -> Any:
-    """The config of the model to open: that of the folder, with the head that is wanted."""
     wanted = found
     if auto_class == SEQUENCE:
         wanted = head_config(found, pooling, kept)
@@ -155,10 +110,24 @@ def _wanted(
         setattr(wanted, key, value)
     if encoder_config(wanted).pad_token_id is None:
         encoder_config(wanted).pad_token_id = tokenizer.pad_token_id
-    return wanted
+    kind = getattr(transformers, auto_class)
+    with _in_our_words(name, "config.json", WEIGHTS), quietly():
+        _check_memory(name, kind.from_config, wanted)
+        if not weights:
+            return Loaded(kind.from_config(wanted, dtype=torch.float32), (), ())
+        if not kept and (is_pooled(found) or is_pooled(wanted)):
+            return _move(name, found, wanted, kind)
+        model, report = _from_file(kind, name, wanted, ignore_mismatched_sizes=head == "new")
+    fresh = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
+    layers = LayerMap.of(model)
+    # A head may be new only where the folder claims none; the encoder's tensors must all be there.
+    _check_whole(name, fresh - (set() if kept else set(layers.head.parameters)))
+    if head == "new":
+        fresh |= _draw_head(model, layers)
+    return Loaded(model, tuple(sorted(fresh)), tuple(sorted(report["unexpected_keys"])))
 
 
-def _bare(name: str, found: Any, pooling: PoolingChoice) -> Loaded:
+def _bare(name: str, found: Any, pooling: PoolingChoice, weights: bool) -> Loaded:
     """Open an encoder without a head or a pooler, from under whatever head the folder has."""
     if pooling.slices:
         raise RecipeError("window.keep: found slices, and this task has no head to join them; say head or head+tail")
@@ -167,6 +136,8 @@ def _bare(name: str, found: Any, pooling: PoolingChoice) -> Loaded:
     kind = encoder_class(encoder_config(found))
     with _in_our_words(name, "config.json", WEIGHTS), quietly():
         _check_memory(name, lambda config: kind(encoder_config(config)), found)
+        if not weights:
+            return Loaded(open_encoder(encoder_config(found)), (), ())
         if is_pooled(found):
             whole, report = _from_file(transformers.AutoModelForSequenceClassification, name, found)
             model = whole.encoder

@@ -30,7 +30,7 @@ from warmstart.settings import Settings
 from warmstart.stages.evaluate import evaluate
 from warmstart.stages.finetune import Ready, finetune, make_ready
 from warmstart.stages.prepare import Parts, read_parts
-from warmstart.training import Saving, batches_of
+from warmstart.training import Saving, steps_of
 from warmstart.tuning.batches import lengths_of
 
 BATCHES, STEPS = 8, 16
@@ -103,7 +103,7 @@ def perform(recipe: Recipe, folder: Path) -> Rehearsal:
     finetune(part, Saving(Checkpoints(folder / "checkpoints"), None, None), run, clock)
     ended = time.time()
     ticks = clock.bars["training"]
-    sampler = batches_of(part.rows, part.settings)
+    sampler, _ = steps_of(part.rows, part.settings)
     shapes = [shape for _ in range(int(part.settings.epochs or 1)) for shape in batch_shapes(part.rows, sampler)]
     steps = [
         Step(shape, then.time - now.time, then.busy - now.busy)
@@ -124,7 +124,7 @@ def perform(recipe: Recipe, folder: Path) -> Rehearsal:
 
 def _part(ready: Ready) -> Ready:
     """A training on some batches of the whole, from the smallest to the largest, in which all that ever learns does."""
-    sampler = batches_of(ready.rows, ready.settings)
+    sampler, _ = steps_of(ready.rows, ready.settings)
     batches = list(itertools.islice(sampler, ready.settings.max_steps))
     full = max(map(len, batches))
     if not ready.settings.batch_tokens:  # a shorter one would be mixed with the others when they are grouped anew

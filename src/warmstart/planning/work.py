@@ -23,7 +23,7 @@ from warmstart.settings import Settings
 from warmstart.stages.finetune import build, make_ready, settings_of, window_of
 from warmstart.stages.prepare import encode, fit_task, read_parts
 from warmstart.tasks.base import Task
-from warmstart.training import batches_of, epochs_of, steps_of
+from warmstart.training import steps_of
 from warmstart.tuning.batches import lengths_of
 from warmstart.tuning.unfreeze import learning, phases
 
@@ -101,14 +101,13 @@ def work_of(recipe: Recipe, precise: Precise, folder: Path, progress: Progress) 
         _loss(task, settings),
         precision != "fp32",
     )
-    sampler = batches_of(rows, settings)
-    steps = steps_of(settings, len(sampler))
-    batches = steps * settings.trainer.get("gradient_accumulation_steps", 1)
+    sampler, steps = steps_of(rows, settings)
+    batches = steps * int(settings.trainer.get("gradient_accumulation_steps", 1))
     chosen = list(itertools.islice(sampler, batches))
     shapes = batch_shapes(rows, chosen)
     lengths = lengths_of(rows)
     alone = {name: counted.forward.total(batch_shapes(part, _singly(part))) for name, part in encoded.items()}
-    epochs = math.ceil(epochs_of(settings, len(sampler)))
+    epochs = math.ceil(batches / len(sampler))
     dev = 1 + (epochs if settings.stop_early else 0) + task.tunes
     twice = 2 if settings.rdrop else 1
     return Work(

@@ -17,16 +17,7 @@ from warmstart.checkpoints import Checkpoints, check_identity
 from warmstart.data.table import Table
 from warmstart.deploy.predictor import Predictor
 from warmstart.encoders.heads import PoolingChoice
-from warmstart.encoders.load import (
-    Loaded,
-    build_encoder,
-    has_head,
-    load_config,
-    load_encoder,
-    load_tokenizer,
-    most_tokens,
-    quietly,
-)
+from warmstart.encoders.load import Loaded, has_head, load_config, load_encoder, load_tokenizer, most_tokens, quietly
 from warmstart.encoders.lora import add_lora, merge_lora
 from warmstart.encoders.pooling import MARKED
 from warmstart.encoders.renew import renew
@@ -106,12 +97,11 @@ def make_ready(recipe: Recipe, parts: Parts, work: Path, progress: Progress) -> 
 
 def build(recipe: Recipe, task: Task[Any], tokenizer: Any, window: Window) -> Any:
     """The model as training would find it, but with random weights: to count what it costs before it is loaded."""
-    config = load_config(recipe.model)
-    pooling = _pooling(recipe, config, window, task)
-    model = build_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head, pooling)
+    pooling = _pooling(recipe, load_config(recipe.model), window, task)
+    loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head, pooling, weights=False)
     if task.new_tokens:
-        widen(model, tokenizer)
-    return _start(Loaded(task.ready(model, None), (), ()), recipe.layers).model
+        widen(loaded.model, tokenizer)
+    return _start(replace(loaded, model=task.ready(loaded.model, None)), recipe.layers).model
 
 
 def _pooling(recipe: Recipe, config: Any, window: Window, task: Task[Any]) -> PoolingChoice:
