@@ -115,3 +115,7 @@ results-ja:  ## Japanese spans of characters to pieces and back, over all of two
 .PHONY: results-forgetting
 results-forgetting:  ## What four learning rates make an encoder forget (N= seeds). About 20 minutes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/forgetting.py $(SIZE)
+
+.PHONY: proof-plan
+proof-plan:  ## Plans beside measured time and memory for four recipes of N= steps each. About 10 minutes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/plan.py $(SIZE)

@@ -110,3 +110,9 @@ def test_forgetting_is_measured_by_rate_and_told_on_one_page(monkeypatch, tmp_pa
     page = forgetting.page(found)
     assert "| before | " in page
     assert "| 0.001 | " in page
+
+
+def test_plans_end_with_their_worst_error():
+    figures = sample("plan.py", 4, WARMSTART_BENCH_TINY="1")
+    assert figures["rt"]["steps"] == 4
+    assert figures["worst_error"] >= abs(figures["rt"]["error"]["gb"])

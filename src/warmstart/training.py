@@ -158,6 +158,14 @@ def check(model: Any, task: Learned, rows: Any, settings: Settings, measured: bo
         _grouped(rows, settings, settings.batch)
 
 
+def steps_of(rows: Any, settings: Settings) -> tuple[RandomBatches, int]:
+    """The batches of an epoch, and how many optimizer steps the training takes if nothing stops it early."""
+    args = arguments(settings, Path(), "fp32")
+    batches = _batches(rows, settings, args)
+    epoch = math.ceil(len(batches) / args.gradient_accumulation_steps)
+    return batches, settings.max_steps or math.ceil(_epochs(settings, len(batches)) * epoch)
+
+
 def _trainer(
     model: Any,
     task: Learned,

@@ -17,6 +17,7 @@ UNEXPECTED = 70
 
 VERBS = {
     "fit": "Train a model on a recipe or a data file, and measure it on held-out rows.",
+    "plan": "Say what each stage of a recipe will cost, before it runs.",
     "check": "Say what is wrong with data, with file and line.",
     "predict": "Answer texts given here, or a file of them.",
     "evaluate": "Measure a run on a labelled file, or once more on its own test rows.",

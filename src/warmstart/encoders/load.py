@@ -83,18 +83,20 @@ def load_encoder(
     tokenizer: Any,
     head: Head = "keep",
     pooling: PoolingChoice = PoolingChoice(),  # noqa: B008
+    weights: bool = True,
 ) -> Loaded:
     """Open an encoder with a head on top, weights in 32 bits whatever the file holds.
 
     Args:
         auto_class: The `transformers` Auto class whose head is wanted.
         config: What the model's config must say: its labels, its kind of problem.
+        weights: Without, all start from random numbers, and the file is not opened: to count what the model costs.
         head: `keep` takes the head in the folder, if there is one; `new` draws one from the random state.
         pooling: What the head is to read; where no stock head does, ours is taken.
     """
     found = load_config(name)
     if auto_class == BARE:
-        return _bare(name, found, pooling)
+        return _bare(name, found, pooling, weights)
     kept = head == "keep" and has_head(found, auto_class)
     wanted = head_config(found, pooling, kept, auto_class)
     if auto_class != SEQUENCE and not is_pooled(wanted):
@@ -108,6 +110,8 @@ def load_encoder(
     kind = transformers.AutoModelForPreTraining if more else getattr(transformers, auto_class)
     with _in_our_words(name, "config.json", WEIGHTS), quietly():
         _check_memory(name, kind.from_config, wanted)
+        if not weights:
+            return Loaded(kind.from_config(wanted, dtype=torch.float32), (), ())
         if not kept and (is_pooled(found) or is_pooled(wanted)):
             return _move(name, found, wanted, own_class(auto_class) if is_pooled(wanted) else kind)
         model, report = _from_file(kind, name, wanted, ignore_mismatched_sizes=head == "new")
@@ -122,7 +126,7 @@ def load_encoder(
     return Loaded(model, tuple(sorted(fresh)), tuple(sorted(report["unexpected_keys"])))
 
 
-def _bare(name: str, found: Any, pooling: PoolingChoice) -> Loaded:
+def _bare(name: str, found: Any, pooling: PoolingChoice, weights: bool) -> Loaded:
     """Open an encoder without a head or a pooler, from under whatever head the folder has."""
     if pooling.slices:
         raise RecipeError("window.keep: found slices, and this task has no head to join them; say head or head+tail")
@@ -134,6 +138,8 @@ def _bare(name: str, found: Any, pooling: PoolingChoice) -> Loaded:
     kind = encoder_class(encoder_config(found))
     with _in_our_words(name, "config.json", WEIGHTS), quietly():
         _check_memory(name, lambda config: kind(encoder_config(config)), found)
+        if not weights:
+            return Loaded(open_encoder(encoder_config(found)), (), ())
         if is_pooled(found):
             whole, report = _from_file(_own(found), name, found)
             model = whole.encoder

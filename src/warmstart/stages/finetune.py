@@ -116,6 +116,15 @@ def check_ahead(recipe: Recipe, parts: Parts) -> None:
         window_of(recipe, load_config(recipe.model), load_tokenizer(recipe.model), task)
 
 
+def build(recipe: Recipe, task: Task[Any], tokenizer: Any, window: Window) -> Any:
+    """The model as training would find it, but with random weights: to count what it costs before it is loaded."""
+    pooling = _pooling(recipe, load_config(recipe.model), window, task)
+    loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head, pooling, weights=False)
+    if task.new_tokens:
+        widen(loaded.model, tokenizer)
+    return _start(replace(loaded, model=task.ready(loaded.model, None)), recipe.layers).model
+
+
 def _pooling(recipe: Recipe, config: Any, window: Window, task: Task[Any]) -> PoolingChoice:
     """What the head is to read: as the recipe says, or the task where it is the task's business."""
     said, own = recipe.layers.tokens, task.tokens

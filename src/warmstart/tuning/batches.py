@@ -221,21 +221,34 @@ def lengths_of(rows: Any, column: str = "input_ids") -> npt.NDArray[np.int64]:
     Args:
         rows: A `datasets.Dataset`, of which only this column is looked at, in place; or any sequence of mappings.
     """
+    slices, longest = shapes_of(rows, column)
+    return slices * longest
+
+
+def shapes_of(rows: Any, column: str = "input_ids") -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """How many lists of tokens each row has, one where it is not in slices, and how long the longest of them is.
+
+    Args:
+        rows: As in `lengths_of`.
+    """
     if not hasattr(rows, "with_format"):
-        return np.array([_count(row[column]) for row in rows], dtype=np.int64)
-    found = []
+        found = np.array([_shape(row[column]) for row in rows], dtype=np.int64).reshape(-1, 2)
+        return found[:, 0], found[:, 1]
+    slices, longest = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for table in rows.select_columns([column]).with_format("arrow").iter(batch_size=10_000):
         for chunk in table.column(column).chunks:
-            lengths = pc.list_value_length(chunk)
+            lengths = pc.list_value_length(chunk).to_numpy(zero_copy_only=False).astype(np.int64)
             flat = pc.list_flatten(chunk)
             if hasattr(flat.type, "value_type"):
-                longest = np.zeros(len(chunk), dtype=np.int64)
-                np.maximum.at(longest, pc.list_parent_indices(chunk).to_numpy(), pc.list_value_length(flat).to_numpy())
-                found.append(longest * lengths.to_numpy(zero_copy_only=False).astype(np.int64))
+                slices.append(lengths)
+                longest.append(np.zeros(len(chunk), dtype=np.int64))
+                parents = pc.list_parent_indices(chunk).to_numpy()
+                np.maximum.at(longest[-1], parents, pc.list_value_length(flat).to_numpy())
             else:
-                found.append(lengths.to_numpy(zero_copy_only=False).astype(np.int64))
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+                slices.append(np.ones_like(lengths))
+                longest.append(lengths)
+    return np.concatenate(slices), np.concatenate(longest)
 
 
-def _count(ids: Any) -> int:
-    return len(ids) * max(map(len, ids)) if len(ids) and hasattr(ids[0], "__len__") else len(ids)
+def _shape(ids: Any) -> tuple[int, int]:
+    return (len(ids), max(map(len, ids))) if len(ids) and hasattr(ids[0], "__len__") else (1, len(ids))
