@@ -211,3 +211,16 @@ def test_a_complete_recipe_is_read_again(encoder, files, other, tmp_path):
     path = tmp_path / "recipe.yaml"
     path.write_text(made.yaml())
     assert load_recipe(path) == made
+
+
+def test_every_stage_is_planned(encoder, files, other, cache, tmp_path):
+    several = {"multitask": {"with": [other], "learn": {"max_steps": 6, "batch": 16}}}
+    made = make_recipe({"model": encoder, "data.train": files["train"], "before": [PRETRAIN, several]})
+    path = tmp_path / "recipe.yaml"
+    path.write_text(made.yaml())
+    told = CliRunner().invoke(app, ["plan", str(path), "--hardware", "t4", "--json"])
+    stages = json.loads(told.stdout)["stages"]
+    assert [one["stage"] for one in stages] == ["pretrain", "multitask: own", "multitask: stars", "finetune"]
+    assert stages[0]["steps"] == 6
+    assert stages[1]["steps"] + stages[2]["steps"] == 6
+    assert kept(cache) == [], "nothing was trained"

@@ -20,6 +20,7 @@ from warmstart.planning.curve import Shape
 from warmstart.planning.devices import find, here
 from warmstart.planning.estimate import Estimate, estimate, from_measured
 from warmstart.planning.rehearsal import rehearse
+from warmstart.planning.stages import stages_of
 from warmstart.planning.work import Work, work_of
 from warmstart.progress import Progress, silent
 from warmstart.recipe import Recipe
@@ -32,11 +33,6 @@ SHAPE = {
     "vocabulary": "vocab_size",
 }
 """What a shape can say, and BERT's config for it."""
-
-
-def stages_of(recipe: Recipe) -> list[tuple[str, Recipe]]:
-    """The stages of a recipe in their order, each a name and a recipe of its own."""
-    return [("finetune", recipe)]
 
 
 def plan(
@@ -57,11 +53,13 @@ def plan(
         raise RecipeError(f"--measure: it measures this machine, and --hardware says {hardware}; leave one out")
     device = find(hardware) if hardware else here()
     found = []
-    for name, stage in stages_of(recipe):
-        with tempfile.TemporaryDirectory() as folder:
-            work = work_of(stage, device.precision, Path(folder), progress)
+    with tempfile.TemporaryDirectory() as place:
+        for number, (name, stage) in enumerate(stages_of(recipe, Path(place), progress)):
+            folder = Path(place) / f"stage-{number}"
+            folder.mkdir()
+            work = work_of(stage, device.precision, folder, progress)
             if measure:
-                seen = rehearse(stage, Path(folder) / "rehearsal", progress)
+                seen = rehearse(stage, folder / "rehearsal", progress)
                 minutes = stage.checkpoints.minutes
                 saves = 0.0 if stage.checkpoints.steps else None if minutes is None else minutes * 60
                 found.append(from_measured(name, work, device, seen, price, saves))

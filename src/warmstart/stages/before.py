@@ -134,13 +134,14 @@ def _together(
     recipes = taking_part(recipe, options, Path())
     identity = dict(flat(options.model_dump(mode="json", exclude={"others"}), "multitask."))
     for name, one in recipes.items():
-        own = parts if name == OWN else _read(one, cache, progress)
+        own = parts if name == OWN else read(one, cache, progress)
         identity |= {f"{name}.{key}": value for key, value in _settings(one).items() if _is_of_the_task(key)}
         identity |= {f"{name}.data.{part}": rows.fingerprint for part, rows in own.tables.items()}
     return recipes, identity
 
 
-def _read(recipe: Recipe, cache: Path, progress: Progress) -> Parts:
+def read(recipe: Recipe, cache: Path, progress: Progress) -> Parts:
+    """The rows of a recipe."""
     return read_parts(recipe, tasks.schema_of(recipe.task.name, recipe.task.options), cache, progress)
 
 

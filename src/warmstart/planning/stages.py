@@ -1,0 +1,65 @@
+"""The stages of a recipe as recipes that stand alone, so that each can be planned before any is carried out."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from warmstart.encoders.scratch import make_encoder
+from warmstart.pipeline import cache_folder, plan_stages
+from warmstart.progress import Progress
+from warmstart.recipe import Multitask, Recipe
+from warmstart.stages.before import Stage, read
+from warmstart.stages.multitask import TEMPERATURE
+from warmstart.tuning.mixing import shares, turns
+
+
+def stages_of(recipe: Recipe, folder: Path, progress: Progress) -> list[tuple[str, Recipe]]:
+    """The stages of a recipe in their order, each a name and a recipe of its own; of several tasks at once, one each.
+
+    A stage is planned with the encoder that the first one starts from, since all have its shape.
+
+    Args:
+        folder: For files that are not needed afterwards.
+    """
+    found: list[tuple[str, Recipe]] = []
+    model = recipe.model
+    for number, stage in enumerate(plan_stages(recipe, progress) if recipe.before or recipe.scratch else [], 1):
+        if stage.name == "scratch":
+            assert recipe.scratch is not None
+            assert stage.texts is not None
+            made = make_encoder(stage.texts(), folder / "scratch", seed=recipe.seed, **recipe.scratch.model_dump())
+            model = str(made)
+        elif stage.options is not None:
+            found += _together(stage, stage.options, model, progress)
+        else:
+            found.append((stage.name, _with_texts(stage, folder / f"texts-{number}.jsonl", model)))
+    alone = recipe.model_copy(update={"model": model, "before": [], "scratch": None})
+    return [*found, ("finetune", alone)]
+
+
+def _with_texts(stage: Stage, path: Path, model: str) -> Recipe:
+    """The recipe of a pre-training with its texts in a file, as a process of its own wants them."""
+    assert stage.recipe is not None
+    assert stage.texts is not None
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps({"text": text}) + "\n" for text in stage.texts())
+    data = stage.recipe.data.model_copy(update={"train": str(path)})
+    return stage.recipe.model_copy(update={"model": model, "data": data})
+
+
+def _together(stage: Stage, options: Multitask, model: str, progress: Progress) -> list[tuple[str, Recipe]]:
+    """Each task of a multi-task stage, with as many steps as it has turns."""
+    learn = options.learn
+    rows = [len(read(one, cache_folder(), progress).tables["train"]) for one in stage.together.values()]
+    an_epoch = sum(math.ceil(count / learn.batch) for count in rows)
+    epochs = learn.epochs or max(3, math.ceil((learn.least_steps or 0) / an_epoch))
+    steps = learn.max_steps or math.ceil(epochs * an_epoch)
+    parts = shares(rows, options.sampling, options.temperature or TEMPERATURE)
+    own = turns(parts, max(steps, len(rows)))
+    limited = [learn.model_copy(update={"max_steps": count}) for count in own]
+    return [
+        (f"multitask: {name}", one.model_copy(update={"model": model, "learn": each}))
+        for (name, one), each in zip(stage.together.items(), limited, strict=True)
+    ]
