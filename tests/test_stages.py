@@ -219,6 +219,7 @@ def test_every_stage_is_planned(encoder, files, other, cache, tmp_path):
     path = tmp_path / "recipe.yaml"
     path.write_text(made.yaml())
     told = CliRunner().invoke(app, ["plan", str(path), "--hardware", "t4", "--json"])
+    assert told.exit_code == 0, told.exception
     stages = json.loads(told.stdout)["stages"]
     assert [one["stage"] for one in stages] == ["pretrain", "multitask: own", "multitask: stars", "finetune"]
     assert stages[0]["steps"] == 6

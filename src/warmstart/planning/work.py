@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,7 +152,8 @@ def _samples(rows: Any, task: Task[Any], tokenizer: Any) -> list[Inputs]:
     order = lengths_of(rows).argsort()
     places = [order[place] for place in evenly(len(order), 3)]
     groups = [[place] * 2 for place in places] + [[places[len(places) // 2]] * 3]
-    collated = [task.collate([dict(rows[int(one)]) for one in group], tokenizer) for group in groups]
+    drawn = [task.vary([dict(rows[int(one)]) for one in group], tokenizer, 0, 0, 1) for group in groups]
+    collated = [task.collate(one, tokenizer) for one in drawn]
     return [{name: one for name, one in batch.items() if name != "row"} for batch in collated]
 
 
@@ -176,6 +177,7 @@ def _loss(task: Task[Any], settings: Settings) -> Loss:
         given = dict(inputs)
         labels = given.pop("labels") if own else None
         outputs = model(**given)
-        return own(outputs, labels) if own else outputs["loss"]
+        found = own(outputs, labels) if own else outputs["loss"]
+        return sum(found.values()) if isinstance(found, Mapping) else found
 
     return loss
