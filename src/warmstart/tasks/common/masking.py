@@ -75,7 +75,7 @@ def mask(
     return seen.tolist(), labels.tolist()
 
 
-def _groups(units: Sequence[int], rate: float, spans: bool, random: np.random.Generator) -> list[npt.NDArray[np.int64]]:
+def _groups(units: Sequence[int], rate: float, spans: bool, random: np.random.Generator) -> list[list[int]]:
     """The tokens to mask, those of a span or unit together."""
     tokens: dict[int, list[int]] = {}
     for token, unit in enumerate(units):
