@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import tempfile
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from warmstart.planning.rehearsal import rehearse
 from warmstart.planning.work import Work, work_of
 from warmstart.progress import Progress, silent
 from warmstart.recipe import Recipe
+from warmstart.stages.prepare import Rows
 
 SHAPE = {
     "layers": "num_hidden_layers",
@@ -34,9 +36,9 @@ SHAPE = {
 """What a shape can say, and BERT's config for it."""
 
 
-def stages_of(recipe: Recipe) -> list[tuple[str, Recipe]]:
-    """The stages of a recipe in their order, each a name and a recipe of its own."""
-    return [("finetune", recipe)]
+def stages_of(recipe: Recipe) -> list[tuple[str, Recipe, Rows | None]]:
+    """The stages of a recipe in their order: a name, a recipe of its own, and its rows where no file holds them."""
+    return [("finetune", recipe, None)]
 
 
 def plan(
@@ -57,8 +59,10 @@ def plan(
         raise RecipeError(f"--measure: it measures this machine, and --hardware says {hardware}; leave one out")
     device = find(hardware) if hardware else here()
     found = []
-    for name, stage in stages_of(recipe):
+    for name, stage, rows in stages_of(recipe):
         with tempfile.TemporaryDirectory() as folder:
+            if rows is not None:
+                stage = on_disk(stage, rows, Path(folder))
             work = work_of(stage, device.precision, Path(folder), progress)
             if measure:
                 seen = rehearse(stage, Path(folder) / "rehearsal", progress)
@@ -68,6 +72,16 @@ def plan(
             else:
                 found.append(estimate(name, work, device, price))
     return found
+
+
+def on_disk(recipe: Recipe, rows: Rows, folder: Path) -> Recipe:
+    """The same recipe on rows that were handed over, written into a folder: another process is to read them."""
+    files = {}
+    for part, some in rows.items():
+        files[part] = str(folder / f"{part}.jsonl")
+        with Path(files[part]).open("w", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(dict(row))}\n" for row in some)
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update=files)})
 
 
 def plan_pretraining(
