@@ -29,15 +29,20 @@ BY_HEART = {
 }
 
 
-def fit(encoder, name, folder, **more):
+def recipe_of(encoder, name, **more):
+    """The recipe of a case, on rows in memory."""
     case = CASES[name]
     recipe = {"model": encoder, "task": name.partition(" ")[0], "data.train": MEMORY, "data.test": MEMORY}
     optional = {key for row in case.rows for key in row}
     schema = tasks.find(recipe["task"]).schema(tasks.options_of(recipe["task"], _options(case)))
     recipe |= {f"data.columns.{column.name}": column.name for column in schema if column.name in optional}
+    return make_recipe({**recipe, **BY_HEART, **case.settings, **more}, "test")
+
+
+def fit(encoder, name, folder, **more):
     progress = more.pop("progress", None)
-    made = make_recipe({**recipe, **BY_HEART, **case.settings, **more}, "test")
-    rows = {"train": case.rows, "test": case.rows}
+    rows = {"train": CASES[name].rows, "test": CASES[name].rows}
+    made = recipe_of(encoder, name, **more)
     return carry_out(made, folder, *([progress] if progress else []), rows=rows)
 
 

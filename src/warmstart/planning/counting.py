@@ -64,7 +64,8 @@ def count(build: Callable[[], Any], batches: Sequence[Inputs], loss: Loss, half:
 def _count(build: Callable[[], Any], batches: Sequence[Inputs], loss: Loss, half: bool) -> Counted:
     model = build().train()
     layers = LayerMap.of(model)
-    shapes = [Shape(*one["input_ids"].shape) for one in batches]
+    ids = [one["input_ids"] for one in batches]
+    shapes = [Shape(one.numel() // one.shape[-1], one.shape[-1]) for one in ids]
     found = [_once(model, one, loss, half) for one in batches]
     curves = (Curve.through(shapes, [one[part] for one in found]) for part in range(3))
     every = list(model.parameters())

@@ -77,7 +77,7 @@ _TABLE = (
     Device("m2", "Apple M2, 10 cores of graphics", {"fp32": 3.6}, 16, 100, 0.0, {"fp32": 0.4}, fused=False),
     Device("t4", "NVIDIA T4", {"fp32": 8.1, "fp16": 65.0}, 16, 300, 0.5),
     _gpu("l4", "NVIDIA L4", 30.3, 121.0, 24, 300, 0.8),
-    _gpu("a10g", "NVIDIA A10G", 31.5, 70.0, 24, 600, 1.0),
+    _gpu("a10g", "NVIDIA A10G", 35.0, 70.0, 24, 600, 1.0),
     _gpu("rtx-3090", "NVIDIA GeForce RTX 3090", 35.6, 71.0, 24, 936, 0.0),
     _gpu("rtx-4090", "NVIDIA GeForce RTX 4090", 82.6, 165.0, 24, 1008, 0.0),
     _gpu("a100-40", "NVIDIA A100, 40 GB", 19.5, 312.0, 40, 1555, 3.7),
@@ -90,7 +90,7 @@ DEVICES: dict[str, Device] = {device.name: device for device in _TABLE}
 def find(name: str) -> Device:
     """A device by its name in the table."""
     if name not in DEVICES:
-        raise RecipeError(f"--hardware {name}: {nearest(name, DEVICES)}; `--hardware list` shows them")
+        raise RecipeError(f"--hardware {name}: {nearest(name, DEVICES)} (`--hardware list` shows all)")
     return DEVICES[name]
 
 

@@ -12,6 +12,7 @@ from warmstart.progress import Progress
 from warmstart.recipe import Multitask, Recipe
 from warmstart.stages.before import Stage, read
 from warmstart.stages.multitask import TEMPERATURE
+from warmstart.stages.prepare import Rows
 from warmstart.tuning.mixing import shares, turns
 
 
@@ -34,19 +35,24 @@ def stages_of(recipe: Recipe, folder: Path, progress: Progress) -> list[tuple[st
         elif stage.options is not None:
             found += _together(stage, stage.options, model, progress)
         else:
-            found.append((stage.name, _with_texts(stage, folder / f"texts-{number}.jsonl", model)))
+            assert stage.recipe is not None
+            assert stage.texts is not None
+            rows = {"train": ({"text": text} for text in stage.texts())}
+            alone = stage.recipe.model_copy(update={"model": model})
+            found.append((stage.name, on_disk(alone, rows, folder / f"texts-{number}")))
     alone = recipe.model_copy(update={"model": model, "before": [], "scratch": None})
     return [*found, ("finetune", alone)]
 
 
-def _with_texts(stage: Stage, path: Path, model: str) -> Recipe:
-    """The recipe of a pre-training with its texts in a file, as a process of its own wants them."""
-    assert stage.recipe is not None
-    assert stage.texts is not None
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps({"text": text}) + "\n" for text in stage.texts())
-    data = stage.recipe.data.model_copy(update={"train": str(path)})
-    return stage.recipe.model_copy(update={"model": model, "data": data})
+def on_disk(recipe: Recipe, rows: Rows, folder: Path) -> Recipe:
+    """The same recipe on rows that were handed over, written into a folder: another process is to read them."""
+    folder.mkdir(exist_ok=True)
+    files = {}
+    for part, some in rows.items():
+        files[part] = str(folder / f"{part}.jsonl")
+        with Path(files[part]).open("w", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(dict(row))}\n" for row in some)
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update=files)})
 
 
 def _together(stage: Stage, options: Multitask, model: str, progress: Progress) -> list[tuple[str, Recipe]]:

@@ -1,0 +1,27 @@
+"""Every task, found by scanning, can be planned: its steps are those of its run, and something is counted."""
+
+import pytest
+
+from contracts.cases import all_cases
+from contracts.test_every_task import recipe_of
+from warmstart.planning.curve import Shape
+from warmstart.planning.devices import find
+from warmstart.planning.stages import on_disk
+from warmstart.planning.work import work_of
+from warmstart.progress import silent
+
+CASES = all_cases()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_task_is_planned(name, encoder, tmp_path):
+    rows = CASES[name].rows
+    recipe = on_disk(recipe_of(encoder, name), {"train": rows, "test": rows}, tmp_path)
+    (tmp_path / "work").mkdir()
+    work = work_of(recipe, find("laptop-cpu").precision, tmp_path / "work", silent)
+    assert work.steps == recipe.learn.max_steps
+    assert work.rows["test"] == len(rows)
+    shape = Shape(8, 32)
+    assert work.counted.step(shape) > 2 * work.counted.forward(shape) > 0
+    assert work.counted.kept(shape) > 0
+    assert work.testing > 0
