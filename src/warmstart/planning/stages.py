@@ -26,7 +26,7 @@ def stages_of(recipe: Recipe, folder: Path, progress: Progress) -> list[tuple[st
     """
     found: list[tuple[str, Recipe]] = []
     model = recipe.model
-    for number, stage in enumerate(plan_stages(recipe, progress) if recipe.before or recipe.scratch else [], 1):
+    for number, stage in enumerate(plan_stages(recipe, progress), 1):
         if stage.name == "scratch":
             assert recipe.scratch is not None
             assert stage.texts is not None

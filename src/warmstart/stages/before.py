@@ -80,6 +80,8 @@ def stages_before(recipe: Recipe, parts: Parts, schema: Schema, cache: Path, pro
         cache: Where files are kept as Arrow, and the store of stages.
     """
     found: list[Stage] = []
+    if not recipe.before and not recipe.scratch:
+        return found
     model, told = recipe.model, {"model": "" if recipe.scratch else fingerprint(recipe.model)}
     if recipe.scratch:
         said = next((one.pretrain for one in recipe.before if one.pretrain), Pretrain())
