@@ -123,9 +123,9 @@ def _carry_out_stage(recipe: Recipe, stage: Stage, progress: Progress, anyway: I
         with processes.main_first():
             if processes.is_main():
                 with publish(stage.folder) as staging:
-                    make_encoder(stage.texts(), staging / "model", seed=recipe.seed, **recipe.scratch.model_dump())
+                    make_encoder(stage.texts, staging / "model", seed=recipe.seed, **recipe.scratch.model_dump())
         return
-    rows = {"train": ({"text": text} for text in stage.texts())}
+    rows = {"train": ({"text": text} for text in stage.texts)}
     carry_out(stage.recipe, stage.folder, progress, rows, anyway)
 
 

@@ -30,14 +30,14 @@ def stages_of(recipe: Recipe, folder: Path, progress: Progress) -> list[tuple[st
         if stage.name == "scratch":
             assert recipe.scratch is not None
             assert stage.texts is not None
-            made = make_encoder(stage.texts(), folder / "scratch", seed=recipe.seed, **recipe.scratch.model_dump())
+            made = make_encoder(stage.texts, folder / "scratch", seed=recipe.seed, **recipe.scratch.model_dump())
             model = str(made)
         elif stage.options is not None:
             found += _together(stage, stage.options, model, progress)
         else:
             assert stage.recipe is not None
             assert stage.texts is not None
-            rows = {"train": ({"text": text} for text in stage.texts())}
+            rows = {"train": ({"text": text} for text in stage.texts)}
             alone = stage.recipe.model_copy(update={"model": model})
             found.append((stage.name, on_disk(alone, rows, folder / f"texts-{number}")))
     alone = recipe.model_copy(update={"model": model, "before": [], "scratch": None})

@@ -5,7 +5,7 @@ All of them are known before the first is begun: a stage is told by its settings
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,21 @@ from warmstart.stages.prepare import Parts, read_parts
 
 LARGEST = 64 * MEGABYTE
 """The largest history of a training that is read."""
-Texts = Callable[[], Iterator[str]]
-"""Gives texts one after the other, from the first on at each call."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of some columns of tables, one after the other, from the first on each time they are asked for."""
+
+    tables: Sequence[tuple[Table, tuple[str, ...]]]
+
+    def __iter__(self) -> Iterator[str]:
+        # The same text in several columns or rows comes each time, as it does in training.
+        for rows, names in self.tables:
+            for arrays in rows.arrays(names):
+                for values in zip(*(array.to_pylist() for array in arrays), strict=True):
+                    for value in values:
+                        yield from [value] if isinstance(value, str) else value or []
 
 
 @dataclass(frozen=True)
@@ -190,13 +203,4 @@ def _texts(
         sources[f"data.{number}"] = rows.fingerprint
     if not any(names for _, names in tables):
         raise RecipeError("before.pretrain.on: within-task, and this task's rows hold no text; name files instead")
-    return lambda: _each(tables), sources
-
-
-def _each(tables: list[tuple[Table, tuple[str, ...]]]) -> Iterator[str]:
-    """Every text once in a row; the same text in several columns or rows counts each time, as it does in training."""
-    for rows, names in tables:
-        for arrays in rows.arrays(names):
-            for values in zip(*(array.to_pylist() for array in arrays), strict=True):
-                for value in values:
-                    yield from [value] if isinstance(value, str) else value or []
+    return Texts(tables), sources
