@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -24,17 +23,15 @@ from warmstart.errors import RecipeError, Stopped, TrainingError
 from warmstart.progress import Progress, silent
 from warmstart.settings import Settings, arguments
 from warmstart.signals import StopAsked, stop_asked
+from warmstart.steps import batches_of, epochs_of, grouped, passes
 from warmstart.tuning.average import Averaging
-from warmstart.tuning.batches import EpochBatches, EpochRows, LengthBatches, Loader, RandomBatches, lengths_of
+from warmstart.tuning.batches import EpochBatches, EpochRows, LengthBatches, Loader, RandomBatches
 from warmstart.tuning.consistency import divergence, doubled
-from warmstart.tuning.mixing import Mixed, MixedBatches
 from warmstart.tuning.schedules import schedule
 from warmstart.tuning.stopping import EarlyStop
 from warmstart.tuning.unfreeze import Unfreezing, learning
 from warmstart.tuning.watching import Watching
 
-FEWEST_EPOCHS = 3
-"""Epochs where none are asked for and there are rows enough."""
 ROWS = "rows"
 """What a loss is the mean over where its task says nothing else."""
 
@@ -155,15 +152,7 @@ def check(model: Any, task: Learned, rows: Any, settings: Settings, measured: bo
     _keeping(settings, (lambda: 0.0) if measured else None)
     task.loss(settings.smoothing)
     if settings.batch_tokens:
-        _grouped(rows, settings, settings.batch)
-
-
-def steps_of(rows: Any, settings: Settings) -> tuple[RandomBatches, int]:
-    """The batches of an epoch, and how many optimizer steps the training takes if nothing stops it early."""
-    args = arguments(settings, Path(), "fp32")
-    batches = _batches(rows, settings, args)
-    epoch = math.ceil(len(batches) / args.gradient_accumulation_steps)
-    return batches, settings.max_steps or math.ceil(_epochs(settings, len(batches)) * epoch)
+        grouped(rows, settings, settings.batch)
 
 
 def _trainer(
@@ -180,8 +169,8 @@ def _trainer(
 ) -> _Trainer:
     """A Trainer over the task's batches, with what lets layers learn and what gathers weights."""
     layers = LayerMap.of(model)
-    batches = _batches(rows, settings, args)
-    args.num_train_epochs = _epochs(settings, len(batches))
+    batches = batches_of(rows, settings, args)
+    args.num_train_epochs = epochs_of(settings, len(batches))
     return _Trainer(
         task,
         layers,
@@ -193,7 +182,7 @@ def _trainer(
         batches,
         model=model,
         args=args,
-        data_collator=partial(_collate, task, tokenizer, settings.seed, _passes(args, len(batches))),
+        data_collator=partial(_collate, task, tokenizer, settings.seed, passes(args, len(batches))),
         train_dataset=rows,
         callbacks=[*_unfreezing(layers, settings), *keeping.values()],
     )
@@ -217,42 +206,6 @@ def _keeping(settings: Settings, measure: Callable[[], float] | None) -> dict[st
     if measure is None:
         raise RecipeError("learn.stop_early: there are no dev rows to measure on; say data.dev, or data.split.dev: 0.1")
     return {"stop_early": EarlyStop(measure, settings.stop_early)}
-
-
-def _epochs(settings: Settings, batches: int) -> float:
-    """As many epochs as are asked for; else three, or as many as `least_steps` needs."""
-    if settings.epochs is not None:
-        return settings.epochs
-    steps = math.ceil(batches / settings.trainer.get("gradient_accumulation_steps", 1))
-    return float(max(FEWEST_EPOCHS, math.ceil((settings.least_steps or 0) / steps)))
-
-
-def _passes(args: transformers.TrainingArguments, batches: int) -> int:
-    """How many epochs are begun in the training."""
-    steps = math.ceil(batches / args.gradient_accumulation_steps)
-    epochs: float = args.max_steps / steps if args.max_steps > 0 else args.num_train_epochs
-    return math.ceil(epochs)
-
-
-def _batches(rows: Any, settings: Settings, args: transformers.TrainingArguments) -> RandomBatches:
-    """The batches that the settings ask for, those of this process."""
-    mine = {"processes": args.world_size, "process": args.process_index}
-    if isinstance(rows, Mixed):
-        mixed = MixedBatches(
-            rows, args.train_batch_size, by_length=settings.order == "by-length", seed=settings.seed, **mine
-        )
-        steps = len(mixed) / args.gradient_accumulation_steps
-        mixed.epochs = settings.max_steps / steps if settings.max_steps else _epochs(settings, len(mixed))
-        return mixed
-    if settings.order == "random" and not settings.batch_tokens:
-        return RandomBatches(len(rows), args.train_batch_size, seed=settings.seed, **mine)
-    return _grouped(rows, settings, args.train_batch_size, **mine)
-
-
-def _grouped(rows: Any, settings: Settings, batch: int, **mine: int) -> LengthBatches:
-    if settings.order == "random":
-        raise RecipeError("learn.batch_tokens: needs rows of like length together; drop learn.order: random")
-    return LengthBatches(lengths_of(rows), batch, tokens=settings.batch_tokens, seed=settings.seed, **mine)
 
 
 def _newest(saving: Saving | None, progress: Progress) -> str | None:

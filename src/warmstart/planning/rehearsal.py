@@ -30,7 +30,8 @@ from warmstart.settings import Settings
 from warmstart.stages.evaluate import evaluate
 from warmstart.stages.finetune import Ready, finetune, make_ready
 from warmstart.stages.prepare import Parts, read_parts
-from warmstart.training import Saving, steps_of
+from warmstart.steps import steps_of
+from warmstart.training import Saving
 from warmstart.tuning.batches import lengths_of
 
 BATCHES, STEPS = 8, 16

@@ -22,8 +22,8 @@ from warmstart.recipe import Recipe
 from warmstart.settings import Settings
 from warmstart.stages.finetune import build, make_ready, settings_of, window_of
 from warmstart.stages.prepare import encode, fit_task, read_parts
+from warmstart.steps import steps_of
 from warmstart.tasks.base import Task
-from warmstart.training import steps_of
 from warmstart.tuning.batches import lengths_of
 from warmstart.tuning.unfreeze import learning, phases
 
