@@ -89,7 +89,8 @@ def test_an_encoder_goes_from_one_head_of_ours_to_another_task(encoder, tmp_path
 
 
 def test_no_task_is_forgotten():
-    assert {name.partition(" ")[0] for name in NAMES} == set(tasks.names())
+    # A language model's head is its own embeddings turned round; it is learned with the encoder or not at all.
+    assert {name.partition(" ")[0] for name in NAMES} == set(tasks.names()) - {"masked"}
 
 
 def test_a_bi_encoder_has_no_head_to_train(encoder, tmp_path):

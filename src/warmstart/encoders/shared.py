@@ -91,7 +91,7 @@ class ManyHeads(nn.Module):
         outputs = dict(model(**inputs))
         if own and labels is not None:
             floats = {name: one.float() if _half(one) else one for name, one in outputs.items()}
-            with torch.autocast(labels.device.type, enabled=False):  # as where a loss is computed outside a model
+            with torch.autocast(self.encoder.device.type, enabled=False):  # as where a loss is computed outside a model
                 found: Any = own(floats, labels)
             outputs["loss"] = sum(found.values()) if isinstance(found, Mapping) else found
         if "loss" in outputs:
