@@ -79,7 +79,7 @@ def grid(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
         shown.add_row(*(number(row[name]) for name in (first, *others)))
     # A number cut off at the edge of a narrow screen would be another number.
     wide = console.measure(shown, options=console.options.update(max_width=1000)).maximum
-    console.print(shown, width=max(console.width, wide), crop=False)
+    Console(width=max(console.width, wide)).print(shown)
 
 
 def number(value: Any) -> str:

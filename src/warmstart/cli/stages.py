@@ -65,8 +65,8 @@ def _show(found: list[Stored], as_json: bool) -> None:
             "stage": one.folder.name,
             "finished": one.finished,
             "begun": one.made,
-            "megabytes": round(one.bytes / 1e6, 1),
-            "from": str(one.identity.get("model", ""))[:28],
+            "megabytes": round(one.bytes / 1e6),
+            "from": str(one.identity.get("model", ""))[:22],
         }
         for one in found
     ]
