@@ -7,6 +7,7 @@ another folder trains nothing.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -15,8 +16,6 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from common import ROOT, arguments, finish, weights, write_page
 from stage_sets import data_of, texts_of_imdb
@@ -35,7 +34,7 @@ def write_recipe(steps: int) -> Path:
     for name in ("sst", "rt", "trec"):
         own = {"model": model, "data": _data(name), "window": {"tokens": 64}}
         others.append(f"{name}.yaml")
-        (CACHE / others[-1]).write_text(yaml.safe_dump(own), encoding="utf-8")
+        (CACHE / others[-1]).write_text(json.dumps(own), encoding="utf-8")
     learn = {"rate": 1e-4, "batch": 16, "max_steps": steps}
     whole = {
         "model": model,
@@ -55,7 +54,8 @@ def write_recipe(steps: int) -> Path:
         "learn": learn,
         "checkpoints": {"steps": LEAST},
     }
-    (CACHE / "recipe.yaml").write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
+    # JSON is YAML, and has no aliases for what stands in it twice.
+    (CACHE / "recipe.yaml").write_text(json.dumps(whole, indent=2), encoding="utf-8")
     return CACHE / "recipe.yaml"
 
 
