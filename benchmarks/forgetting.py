@@ -35,8 +35,8 @@ READING = """
 every higher rate; the first block and the embeddings hardly change at any of them. At 4e-4 even the middle block has
 moved, and the reader of masked tokens is worse than at a loss: it is sure, and wrong.
 
-**The published failure is not seen here.** In the paper BERT-base does not converge on IMDb at 4e-4. This encoder of six
-blocks learns its six kinds of question at every rate, if slowly at 2e-5, where 160 steps are too few. With one
+**The published failure is not seen here.** In the paper BERT-base does not converge on IMDb at 4e-4. This encoder of
+six blocks learns its six kinds of question at every rate, if slowly at 2e-5, where 160 steps are too few. With one
 seed a rate, read nothing into a point or two of test error.
 
 **Keep in mind** that this encoder was trained for sentence vectors and comes without a head for masked tokens: even

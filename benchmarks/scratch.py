@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,16 +19,24 @@ from common import ROOT, arguments, finish, write_page
 from craft_sets import OPEN
 from tables import Lines
 
-CACHE = ROOT / ".cache" / "scratch"
+TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
+"""For tests: a few texts of our own and a tiny encoder."""
+CACHE = Path(tempfile.mkdtemp()) if TINY else ROOT / ".cache" / "scratch"
 SHAPE = {"layers": 4, "width": 192, "heads": 4, "vocabulary": 6000, "tokens": 64}
+if TINY:
+    SHAPE |= {"layers": 1, "width": 16, "vocabulary": 300}
 TOKENS, BATCH, RATE = 64, 64, 1e-3
 
 
 def texts(part: str) -> Path:
     """The paragraphs of a part, blank lines between them, without headings."""
     path = CACHE / "data" / f"{part}.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if TINY:
+        path.write_text(
+            "\n\n".join(f"Film {n} was good. It was loved. Nobody slept." for n in range(40)), encoding="utf-8"
+        )
     if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
         with gzip.open(OPEN / "wikitext-2-raw" / f"{part}.raw.gz", "rt", encoding="utf-8") as file:
             path.write_text("\n\n".join(line.strip() for line in file if len(line) > 100) + "\n", encoding="utf-8")
     return path
@@ -73,6 +83,8 @@ def main() -> None:
     from warmstart.recipe import make_recipe
     from warmstart.run import Run
 
+    # The encoder from scratch lies with the run, so that removing the folder measures all anew.
+    os.environ["WARMSTART_CACHE"] = str(CACHE / "store")
     folder = CACHE / f"run-{args.n}"
     recipe = {
         "scratch": SHAPE,

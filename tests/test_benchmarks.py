@@ -116,3 +116,16 @@ def test_plans_end_with_their_worst_error():
     figures = sample("plan.py", 4, WARMSTART_BENCH_TINY="1")
     assert figures["rt"]["steps"] == 4
     assert figures["worst_error"] >= abs(figures["rt"]["error"]["gb"])
+
+
+def test_a_corpus_ten_times_as_large_takes_no_more_memory():
+    figures = sample("corpus.py", 300)
+    assert figures["mb_corpus"][1] > 8 * figures["mb_corpus"][0]
+    assert figures["ratio_own"] < 1.3
+
+
+def test_an_encoder_from_scratch_ends_with_its_loss_and_entropy():
+    figures = sample("scratch.py", 4, WARMSTART_BENCH_TINY="1")
+    assert figures["steps"] == 4
+    assert figures["entropy"] > 0
+    assert 0 <= figures["nsp_accuracy"] <= 1
