@@ -184,6 +184,16 @@ def test_pairs_of_next_sentences_are_of_one_document_or_of_two():
     assert np.mean(labels) == pytest.approx(0.5, abs=0.12)
 
 
+def test_the_length_of_a_pair_does_not_tell_whether_it_is_right():
+    random = np.random.default_rng(0)
+    texts = [" ".join(f"{'good ' * int(random.integers(1, 14))}film {n}." for _ in range(12)) for n in range(48)]
+    found = [one for each in sentences("nsp", texts, 48)[1] for one in each if one["follows"] != IGNORED]
+    right, wrong = ([len(one["input_ids"]) for one in found if one["follows"] == label] for label in (0, 1))
+    assert min(len(right), len(wrong)) > 100
+    assert np.mean(wrong) == pytest.approx(np.mean(right), rel=0.03)
+    assert np.mean([one == 48 for one in wrong]) == pytest.approx(np.mean([one == 48 for one in right]), abs=0.08)
+
+
 def test_japanese_sentences(tmp_path):
     tokenizer = tiny_japanese(tmp_path)
     text = "東京へ行く。大学です。「日本の人。」アリスは住む。"

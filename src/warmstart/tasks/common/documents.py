@@ -23,6 +23,8 @@ from warmstart.windows import Frame, Window, slices
 Range = tuple[int, int]
 CONTINUES = "##"
 """What begins a WordPiece that goes on with a word, whatever the script."""
+DRAWS = 32
+"""Stretches of other documents of which one is taken for a wrong pair."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,7 @@ def pairs(
         if objective == "sop":
             first, second = (second, first) if wrong else (first, second)
         elif wrong and others:
-            other = others[int(random.integers(len(others)))]
-            second = other, _borrowed(other, b[1] - b[0], budget - (a[1] - a[0]), random)
+            second = _borrowed(others, b[1] - b[0], budget - (a[1] - a[0]), budget // 2, random)
         left = left[middle if second[0] is not own else len(stretch) :]
         label = int(second[0] is not own if objective == "nsp" else wrong)
         yield {**_feature(frames[1], special, first, second), "follows": label}
@@ -181,8 +182,29 @@ def _whole(stretch: Sequence[Range]) -> Range:
     return stretch[0][0], stretch[-1][1]
 
 
-def _borrowed(other: Document, wanted: int, room: int, random: np.random.Generator) -> Range:
-    """Sentences of another document from a random one on, about as long as what they stand for."""
-    first = int(random.integers(len(other.sentences)))
-    start, end = _whole(_first(other.sentences[first:], wanted))
-    return start, min(end, start + room)
+def _borrowed(
+    others: Sequence[Document], wanted: int, room: int, most: int, random: np.random.Generator
+) -> tuple[Document, Range]:
+    """Sentences of another document, as long as what they stand for: else a pair's length would tell that it is wrong.
+
+    Of some stretches drawn by chance the one nearest in length is taken.
+
+    Args:
+        most: The longest a sentence may be, as in the documents' own.
+    """
+    best: tuple[int, Document, Range] | None = None
+    for _ in range(DRAWS):
+        other = others[int(random.integers(len(others)))]
+        sentences = _short(other.sentences, most)
+        first = int(random.integers(len(sentences)))
+        start = sentences[first][0]
+        for _, end in sentences[first:]:
+            away = abs(end - start - wanted)
+            if best is None or away < best[0]:
+                best = away, other, (start, min(end, start + room))
+            if end - start >= wanted:
+                break
+        if best is not None and best[0] == 0:
+            break
+    assert best is not None
+    return best[1], best[2]
