@@ -9,13 +9,12 @@ work, and the page is written from the runs that are there.
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import dataclass, field
 from typing import Any
 
 from common import finish, weights, write_page
 from craft_sets import CACHE, SETS, data_of
-from tables import ABOUT, Lines, chosen, means, table
+from tables import ABOUT, Lines, asking, chosen, errors_told, means, table
 
 MODELS = ("minilm", "e5-small", "mpnet-base")
 PLAIN = {
@@ -176,22 +175,12 @@ def page(found: dict[str, list[Any]]) -> str:
 
 def main() -> None:
     """Train what is missing, then report on all that is there."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--n", type=int, default=5, help="seeds (default 5)")
-    parser.add_argument("--sets", default="", help=f"some of {','.join(SETS)} (default all)")
-    parser.add_argument("--variants", default="", help="some of the variants, with commas (default all)")
+    parser = asking(__doc__, 5, SETS, "craft")
     parser.add_argument("--model", default="minilm", choices=MODELS, help="the encoder (default minilm)")
-    parser.add_argument("--no-train", action="store_true", help="report on the runs that are there")
-    parser.add_argument("--write", action="store_true", help="write docs/results/craft.md")
     args = parser.parse_args()
     if not args.no_train:
-        from warmstart.errors import WarmstartError
-
-        try:
+        with errors_told():
             train(args)
-        except WarmstartError as error:
-            print(error, file=sys.stderr)
-            sys.exit(error.exit_code)
     found = tables()
     if args.write:
         write_page("craft", "What each piece of the craft is worth", "make results-craft", page(found))

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import Any
 
 from common import finish, weights, write_page
 from stage_sets import CACHE, CORPORA, SETS, corpus, data_of, others
-from tables import ABOUT, Lines, chosen, means, table
+from tables import ABOUT, Lines, asking, chosen, errors_told, means, table
 
 STEPS = 200
 """Optimizer steps of every stage before the fine-tuning."""
@@ -64,7 +63,7 @@ def page(found: dict[str, list[Any]]) -> str:
     intro = (
         f"Each stage alone before the same fine-tuning of all-MiniLM-L6-v2: {STEPS} steps of {BATCH} sequences of at "
         f"most {TOKENS} tokens at a rate of {RATE:g}, masked tokens 15%; the multi-task stage {STEPS} steps of {BATCH} "
-        "rows, tasks drawn in proportion to their size. Which texts and tasks each is: `benchmarks/stage_sets.py`."
+        "rows, tasks drawn by the square root of their size. Which texts and tasks each is: `benchmarks/stage_sets.py`."
     )
     reference = dict.fromkeys(("within-task", "in-domain", "cross-domain", "multi-task"), "plain")
     tables = [table(SETS[name].about, rows, reference) for name, rows in found.items()]
@@ -73,22 +72,12 @@ def page(found: dict[str, list[Any]]) -> str:
 
 def main() -> None:
     """Train what is missing, then report on all that is there."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--n", type=int, default=3, help="seeds (default 3)")
-    parser.add_argument("--sets", default="", help=f"some of {','.join(SETS)} (default all)")
-    parser.add_argument("--variants", default="", help="some of the variants, with commas (default all)")
-    parser.add_argument("--no-train", action="store_true", help="report on the runs that are there")
-    parser.add_argument("--write", action="store_true", help="write docs/results/stages.md")
-    args = parser.parse_args()
-    from warmstart.errors import WarmstartError
+    args = asking(__doc__, 3, SETS, "stages").parse_args()
     from warmstart.experiments.repeat import read_rows
 
     if not args.no_train:
-        try:
+        with errors_told():
             train(args)
-        except WarmstartError as error:
-            print(error, file=sys.stderr)
-            sys.exit(error.exit_code)
     found = {name: rows for name in SETS if (rows := read_rows(CACHE / name))}
     if args.write:
         write_page("stages", "What a stage before the fine-tuning is worth", "make results-stages", page(found))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 ABOUT = """
@@ -30,6 +32,29 @@ class Lines:
 
     def say(self, text: str) -> None:
         print(f"{(time.monotonic() - self.started) / 60:6.1f} min  {self.about}: {text}", flush=True)
+
+
+@contextmanager
+def errors_told() -> Iterator[None]:
+    """Leave with the message and the exit code of an error of warmstart's."""
+    from warmstart.errors import WarmstartError
+
+    try:
+        yield
+    except WarmstartError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+def asking(text: str | None, seeds: int, sets: Any, page: str) -> argparse.ArgumentParser:
+    """The options of a measurement of variants over sets and seeds."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n", type=int, default=seeds, help=f"seeds (default {seeds})")
+    parser.add_argument("--sets", default="", help=f"some of {','.join(sets)} (default all)")
+    parser.add_argument("--variants", default="", help="some of the variants, with commas (default all)")
+    parser.add_argument("--no-train", action="store_true", help="report on the runs that are there")
+    parser.add_argument("--write", action="store_true", help=f"write docs/results/{page}.md")
+    return parser
 
 
 def chosen(text: str, known: Any) -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from common import finish, weights, write_page
-from tables import Lines, chosen
+from tables import Lines, chosen, errors_told
 from task_peers import NUMBERS, PEERS
 from task_sets import CACHE, SETS, small_ja
 
@@ -133,14 +133,9 @@ def main() -> None:
         return
     wanted = [(name, size) for size in chosen(args.sizes, SIZES) for name in chosen(args.sets, SETS)]
     if not args.no_train:
-        from warmstart.errors import WarmstartError
-
-        try:
+        with errors_told():
             for name, size in wanted:
                 train(name, size, args.n or SIZES[size])
-        except WarmstartError as error:
-            print(error, file=sys.stderr)
-            sys.exit(error.exit_code)
     measured = {which: rows for which in ((n, s) for s in SIZES for n in SETS) if (rows := found(*which))}
     if args.write:
         write_page("tasks", "Every task beside a peer", "make results-tasks", page(measured))

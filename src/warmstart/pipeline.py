@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from warmstart import processes, tasks
+from warmstart import processes
 from warmstart.artifacts import disk_errors, publish, sweep, write_json, write_text
 from warmstart.deploy.predictor import Predictor
 from warmstart.encoders.scratch import make_encoder
@@ -25,7 +25,7 @@ from warmstart.stages.evaluate import evaluate
 from warmstart.stages.finetune import check_ahead, finetune, make_ready, saving_of
 from warmstart.stages.forgetting import FILE as FORGETTING
 from warmstart.stages.multitask import multitask
-from warmstart.stages.prepare import Parts, Rows, read_parts
+from warmstart.stages.prepare import Parts, Rows, read_rows
 
 
 def carry_out(
@@ -47,14 +47,13 @@ def carry_out(
     folder = Path(folder)
     claim(folder)
     check_trainer_options(recipe.trainer)
-    schema = tasks.schema_of(recipe.task.name, recipe.task.options)
     main = processes.is_main()
     progress = progress if main else silent
     with disk_errors(folder), _work_folder(folder) as work:
         place = cache_folder() if rows is None else work / f"rows-{processes.index()}"
         with processes.main_first():
-            parts = read_parts(recipe, schema, place, progress, rows)
-            stages = stages_before(recipe, parts, schema, cache_folder(), progress)
+            parts = read_rows(recipe, place, progress, rows)
+            stages = stages_before(recipe, parts, cache_folder(), progress)
             if stages:
                 check_ahead(recipe, parts)
         start = _go_before(recipe, stages, progress, resume_anyway)
@@ -80,9 +79,7 @@ def carry_out(
 
 def plan_stages(recipe: Recipe, progress: Progress = silent) -> list[Stage]:
     """The stages of a recipe before its fine-tuning; reads its data and trains nothing."""
-    schema = tasks.schema_of(recipe.task.name, recipe.task.options)
-    parts = read_parts(recipe, schema, cache_folder(), progress)
-    return stages_before(recipe, parts, schema, cache_folder(), progress)
+    return stages_before(recipe, read_rows(recipe, cache_folder(), progress), cache_folder(), progress)
 
 
 def _go_before(recipe: Recipe, stages: list[Stage], progress: Progress, anyway: Iterable[str]) -> Recipe:
@@ -97,8 +94,7 @@ def _go_before(recipe: Recipe, stages: list[Stage], progress: Progress, anyway: 
             if stage.finished and processes.is_main():  # and not to be used again
                 shutil.rmtree(stage.folder)
             _carry_out_stage(recipe, stage, progress, anyway)
-    model = str(stages[-1].model) if stages else recipe.model
-    return recipe.model_copy(update={"model": model, "before": [], "scratch": None})
+    return recipe.alone(str(stages[-1].model) if stages else recipe.model)
 
 
 def _carry_out_stage(recipe: Recipe, stage: Stage, progress: Progress, anyway: Iterable[str]) -> None:
@@ -117,16 +113,15 @@ def _carry_out_stage(recipe: Recipe, stage: Stage, progress: Progress, anyway: I
                 forgetting=recipe.forgetting,
             )
         return
-    assert stage.texts is not None
     if stage.recipe is None:
         assert recipe.scratch is not None
+        assert stage.texts is not None
         with processes.main_first():
             if processes.is_main():
                 with publish(stage.folder) as staging:
                     make_encoder(stage.texts, staging / "model", seed=recipe.seed, **recipe.scratch.model_dump())
         return
-    rows = {"train": ({"text": text} for text in stage.texts)}
-    carry_out(stage.recipe, stage.folder, progress, rows, anyway)
+    carry_out(stage.recipe, stage.folder, progress, stage.rows, anyway)
 
 
 def claim(folder: Path) -> None:

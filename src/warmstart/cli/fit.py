@@ -8,8 +8,6 @@ import typer
 
 from warmstart.cli import options
 from warmstart.cli.options import field
-from warmstart.errors import RecipeError
-from warmstart.recipe import SHIPPED
 
 if TYPE_CHECKING:
     from warmstart.run import Run
@@ -32,12 +30,9 @@ def command(
     source: Annotated[
         str, typer.Argument(help="A recipe (.yaml), or a data file to learn from.", metavar="RECIPE|FILE")
     ],
-    model: Annotated[str | None, field("model", "--model", metavar="NAME|FOLDER")] = None,
+    model: options.Model = None,
     task: options.Task = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option("--recipe", help="A recipe to start from: see `warmstart show --recipes`.", metavar="NAME"),
-    ] = None,
+    recipe: options.From = None,
     text: options.Text = None,
     pair: options.Pair = None,
     label: options.Label = None,
@@ -54,10 +49,10 @@ def command(
     document: options.Document = None,
     drop: options.Drop = None,
     rate: Annotated[float | None, field("learn.rate", "--rate")] = None,
-    epochs: Annotated[float | None, field("learn.epochs", "--epochs")] = None,
+    epochs: options.Epochs = None,
     max_steps: Annotated[int | None, field("learn.max_steps", "--max-steps")] = None,
-    batch: Annotated[int | None, field("learn.batch", "--batch")] = None,
-    precision: Annotated[str | None, field("learn.precision", "--precision", metavar="NAME")] = None,
+    batch: options.Batch = None,
+    precision: options.Training = None,
     tokens: options.Tokens = None,
     seed: Annotated[int | None, field("seed", "--seed")] = None,
     resume_anyway: Annotated[
@@ -73,7 +68,7 @@ def command(
     from warmstart.api import fit
     from warmstart.cli import screen
 
-    base = _base(source, recipe)
+    base = options.base(source, recipe)
     if base != source:
         changes = {"data.train": source, **changes}
     anyway = resume_anyway or []
@@ -84,15 +79,6 @@ def command(
         screen.print_json({"run": str(run.folder), "metrics": run.metrics, "training": _brief(run), "data": run.data})
     else:
         _show(run)
-
-
-def _base(source: str, recipe: str | None) -> str | None:
-    """The recipe to start from: the source, one that comes with warmstart, or none."""
-    if not source.endswith((".yaml", ".yml")):
-        return f"{SHIPPED}{recipe}" if recipe else None
-    if recipe:
-        raise RecipeError(f"--recipe {recipe}: {source} is a recipe already; give a data file, or leave --recipe out")
-    return source
 
 
 def _brief(run: Run) -> dict[str, Any]:

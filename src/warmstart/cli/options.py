@@ -8,7 +8,7 @@ import typer
 
 from warmstart.errors import RecipeError
 from warmstart.options import meaning
-from warmstart.recipe import Recipe
+from warmstart.recipe import SHIPPED, Recipe
 from warmstart.yamls import parse_value
 
 
@@ -17,11 +17,19 @@ def field(key: str, *names: str, metavar: str | None = None) -> Any:
     return typer.Option(*names, help=f"{meaning(Recipe, key)} [{key}]", metavar=metavar, show_default=False)
 
 
+Model = Annotated[str | None, field("model", "--model", metavar="NAME|FOLDER")]
+From = Annotated[
+    str | None,
+    typer.Option("--recipe", help="A recipe to start from: see `warmstart show --recipes`.", metavar="NAME"),
+]
 Task = Annotated[str | None, field("task", "--task", metavar="NAME")]
 Test = Annotated[str | None, field("data.test", "--test", metavar="FILE")]
 Dev = Annotated[str | None, field("data.dev", "--dev", metavar="FILE")]
 Drop = Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled|shared")]
 Tokens = Annotated[int | None, field("window.tokens", "--tokens")]
+Epochs = Annotated[float | None, field("learn.epochs", "--epochs")]
+Batch = Annotated[int | None, field("learn.batch", "--batch")]
+Training = Annotated[str | None, field("learn.precision", "--precision", metavar="NAME")]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", help="Any recipe field, as learn.rate=1e-4 or task.labels=many.", metavar="KEY=VALUE"),
@@ -70,6 +78,15 @@ DATA = {
     "tokens": "window.tokens",
 }
 """Recipe field of each option of a verb that reads the data of a training."""
+
+
+def base(source: str, recipe: str | None) -> str | None:
+    """The recipe to start from: the source, one that comes with warmstart, or none."""
+    if not source.endswith((".yaml", ".yml")):
+        return f"{SHIPPED}{recipe}" if recipe else None
+    if recipe:
+        raise RecipeError(f"--recipe {recipe}: {source} is a recipe already; give a data file, or leave --recipe out")
+    return source
 
 
 def said(values: dict[str, Any], keys: dict[str, str]) -> dict[str, Any]:

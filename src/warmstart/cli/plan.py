@@ -7,24 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from warmstart.cli import options
-from warmstart.cli.options import READING, field
 from warmstart.errors import RecipeError
-from warmstart.recipe import SHIPPED
 
 if TYPE_CHECKING:
     from warmstart.planning.estimate import Estimate
 
 SHORT = {
-    **READING,
-    "model": "model",
-    "task": "task",
-    "dev": "data.dev",
-    "test": "data.test",
+    **options.DATA,
     "epochs": "learn.epochs",
     "steps": "learn.max_steps",
     "batch": "learn.batch",
     "precision": "learn.precision",
-    "tokens": "window.tokens",
 }
 """Recipe field of each option."""
 
@@ -48,32 +41,26 @@ def command(
     price: Annotated[
         float | None, typer.Option("--price", help="US dollars an hour, instead of the table's.", min=0)
     ] = None,
-    model: Annotated[str | None, field("model", "--model", metavar="NAME|FOLDER")] = None,
-    task: Annotated[str | None, field("task", "--task", metavar="NAME")] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option("--recipe", help="A recipe to start from: see `warmstart show --recipes`.", metavar="NAME"),
-    ] = None,
+    model: options.Model = None,
+    task: options.Task = None,
+    recipe: options.From = None,
     text: options.Text = None,
     pair: options.Pair = None,
     label: options.Label = None,
     column: options.Columns = None,
-    test: Annotated[str | None, field("data.test", "--test", metavar="FILE")] = None,
-    dev: Annotated[str | None, field("data.dev", "--dev", metavar="FILE")] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Any recipe field, as learn.rate=1e-4.", metavar="KEY=VALUE"),
-    ] = None,
+    test: options.Test = None,
+    dev: options.Dev = None,
+    set_: options.Sets = None,
     header: options.Header = None,
     format: options.Format = None,
     quotes: options.Quotes = None,
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
-    epochs: Annotated[float | None, field("learn.epochs", "--epochs")] = None,
+    epochs: options.Epochs = None,
     steps: Annotated[int | None, typer.Option("--steps", help="Optimizer steps. [learn.max_steps]", min=1)] = None,
-    batch: Annotated[int | None, field("learn.batch", "--batch")] = None,
-    tokens: Annotated[int | None, field("window.tokens", "--tokens")] = None,
-    precision: Annotated[str | None, field("learn.precision", "--precision", metavar="NAME")] = None,
+    batch: options.Batch = None,
+    tokens: options.Tokens = None,
+    precision: options.Training = None,
     shape: Annotated[
         str | None,
         typer.Option(
@@ -110,13 +97,10 @@ def _of(source: str, recipe: str | None, changes: dict[str, Any], values: dict[s
 
     if values["shape"] or values["devices"] > 1:
         raise RecipeError(f"--shape and --devices: they are for a plan without data; leave them, or {source}, out")
-    if source.endswith((".yaml", ".yml")):
-        if recipe:
-            raise RecipeError(f"--recipe {recipe}: {source} is a recipe already; leave --recipe out")
-        made = load_recipe(source, changes)
-    else:
+    base = options.base(source, recipe)
+    if base != source:
         changes = {"data.train": source, **changes}
-        made = load_recipe(f"{SHIPPED}{recipe}", changes) if recipe else make_recipe(changes)
+    made = load_recipe(base, changes) if base is not None else make_recipe(changes)
     return plan(made, values["hardware"], values["price"], values["measure"], screen.Bars())
 
 

@@ -97,9 +97,9 @@ class Pooled(transformers.PreTrainedModel):  # type: ignore[misc]
         self.classifier = nn.Linear(width, config.num_labels)
         self.post_init()
 
-    def _states(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None) -> torch.Tensor:
-        """The chosen layers of every token, joined."""
-        inputs = {"input_ids": ids, "attention_mask": mask}
+    def _states(self, ids: torch.Tensor, mask: torch.Tensor | None, types: torch.Tensor | None) -> torch.Tensor:
+        """The chosen layers of every token, joined; without a mask, no token is padding."""
+        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids) if mask is None else mask}
         if types is not None:
             inputs["token_type_ids"] = types
         return self.pooling.join(hidden_states(self.encoder, inputs, self.pooling.needs_all))
@@ -172,8 +172,7 @@ class PooledForSequenceClassification(Pooled):
         """What `keeps` names, to be handed to `forward` as often as wanted: all of the model below what learns."""
         if self.keeps == "vectors":
             return self._documents(input_ids, attention_mask, token_type_ids, slices, marks)
-        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        return self._states(input_ids, mask, token_type_ids)
+        return self._states(input_ids, attention_mask, token_type_ids)
 
     def _documents(
         self,

@@ -37,8 +37,7 @@ class _ByToken(Pooled):
         token_type_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """The states of all tokens, to be handed to `forward` as often as wanted."""
-        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        return self._states(input_ids, mask, token_type_ids)
+        return self._states(input_ids, attention_mask, token_type_ids)
 
     def _scores(
         self,

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from warmstart import errors, tasks
+from warmstart import errors
 from warmstart.checkpoints import Checkpoints
 from warmstart.deploy.predictor import Predictor
 from warmstart.errors import TrainingError, WarmstartError
@@ -29,7 +29,7 @@ from warmstart.recipe import Recipe, absolute, load_recipe
 from warmstart.settings import Settings
 from warmstart.stages.evaluate import evaluate
 from warmstart.stages.finetune import Ready, finetune, make_ready
-from warmstart.stages.prepare import Parts, read_parts
+from warmstart.stages.prepare import Parts, read_rows
 from warmstart.steps import steps_of
 from warmstart.training import Saving
 from warmstart.tuning.batches import lengths_of
@@ -93,10 +93,9 @@ def rehearse(recipe: Recipe, folder: Path, progress: Progress) -> Rehearsal:
 
 def perform(recipe: Recipe, folder: Path) -> Rehearsal:
     """Rehearse a recipe in this process; `start` is then a time of day."""
-    schema = tasks.schema_of(recipe.task.name, recipe.task.options)
     clock = Clock()
     folder.mkdir()
-    parts = read_parts(recipe, schema, cache_folder(), clock)
+    parts = read_rows(recipe, cache_folder(), clock)
     ready = make_ready(recipe, parts, folder, clock)
     part = _part(ready)
     run = folder / "run"

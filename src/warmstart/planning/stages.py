@@ -10,9 +10,11 @@ from warmstart.encoders.scratch import make_encoder
 from warmstart.pipeline import cache_folder, plan_stages
 from warmstart.progress import Progress
 from warmstart.recipe import Multitask, Recipe
-from warmstart.stages.before import Stage, read
+from warmstart.settings import Settings
+from warmstart.stages.before import Stage
 from warmstart.stages.multitask import TEMPERATURE
-from warmstart.stages.prepare import Rows
+from warmstart.stages.prepare import Rows, read_rows
+from warmstart.steps import epochs_of
 from warmstart.tuning.mixing import shares, turns
 
 
@@ -36,12 +38,8 @@ def stages_of(recipe: Recipe, folder: Path, progress: Progress) -> list[tuple[st
             found += _together(stage, stage.options, model, progress)
         else:
             assert stage.recipe is not None
-            assert stage.texts is not None
-            rows = {"train": ({"text": text} for text in stage.texts)}
-            alone = stage.recipe.model_copy(update={"model": model})
-            found.append((stage.name, on_disk(alone, rows, folder / f"texts-{number}")))
-    alone = recipe.model_copy(update={"model": model, "before": [], "scratch": None})
-    return [*found, ("finetune", alone)]
+            found.append((stage.name, on_disk(stage.recipe.alone(model), stage.rows, folder / f"texts-{number}")))
+    return [*found, ("finetune", recipe.alone(model))]
 
 
 def on_disk(recipe: Recipe, rows: Rows, folder: Path) -> Recipe:
@@ -58,10 +56,9 @@ def on_disk(recipe: Recipe, rows: Rows, folder: Path) -> Recipe:
 def _together(stage: Stage, options: Multitask, model: str, progress: Progress) -> list[tuple[str, Recipe]]:
     """Each task of a multi-task stage, with as many steps as it has turns."""
     learn = options.learn
-    rows = [len(read(one, cache_folder(), progress).tables["train"]) for one in stage.together.values()]
+    rows = [len(read_rows(one, cache_folder(), progress).tables["train"]) for one in stage.together.values()]
     an_epoch = sum(math.ceil(count / learn.batch) for count in rows)
-    epochs = learn.epochs or max(3, math.ceil((learn.least_steps or 0) / an_epoch))
-    steps = learn.max_steps or math.ceil(epochs * an_epoch)
+    steps = learn.max_steps or math.ceil(epochs_of(Settings(**learn.model_dump()), an_epoch) * an_epoch)
     parts = shares(rows, options.sampling, options.temperature or TEMPERATURE)
     own = turns(parts, max(steps, len(rows)))
     limited = [learn.model_copy(update={"max_steps": count}) for count in own]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warmstart import tasks
 from warmstart.encoders.architectures import row_of
 from warmstart.encoders.layers import LayerMap
 from warmstart.encoders.load import load_config, load_tokenizer
@@ -21,7 +20,7 @@ from warmstart.progress import Progress
 from warmstart.recipe import Recipe
 from warmstart.settings import Settings
 from warmstart.stages.finetune import build, make_ready, settings_of, window_of
-from warmstart.stages.prepare import encode, fit_task, read_parts
+from warmstart.stages.prepare import encode, fit_task, read_rows
 from warmstart.steps import steps_of
 from warmstart.tasks.base import Task
 from warmstart.tuning.batches import lengths_of
@@ -81,8 +80,7 @@ def work_of(recipe: Recipe, precise: Precise, folder: Path, progress: Progress) 
     Args:
         folder: For files that are not needed afterwards.
     """
-    schema = tasks.schema_of(recipe.task.name, recipe.task.options)
-    parts = read_parts(recipe, schema, cache_folder(), progress)
+    parts = read_rows(recipe, cache_folder(), progress)
     config, tokenizer = load_config(recipe.model), load_tokenizer(recipe.model)
     task = fit_task(recipe, parts)
     add_tokens(tokenizer, task.new_tokens)

@@ -73,6 +73,10 @@ class Recipe(Options):
             raise ValueError("model and scratch both say what to start from; drop one")
         return self
 
+    def alone(self, model: str) -> Self:
+        """The same recipe without the stages before it, starting from a model."""
+        return self.model_copy(update={"model": model, "before": [], "scratch": None})
+
     def yaml(self) -> str:
         """The complete recipe, defaults included, as YAML."""
         plain = self.model_dump(mode="json")

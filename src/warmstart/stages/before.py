@@ -21,9 +21,9 @@ from warmstart.progress import Progress
 from warmstart.recipe import MEMORY, WITHIN, Data, Learn, Multitask, Pretrain, Recipe, Split, TaskChoice, Window
 from warmstart.schema import Schema
 from warmstart.stages import store
-from warmstart.stages.identity import fingerprint, flat
+from warmstart.stages.identity import fingerprint, flat, settings
 from warmstart.stages.participants import OWN, taking_part
-from warmstart.stages.prepare import Parts, read_parts
+from warmstart.stages.prepare import Parts, Rows, read_rows
 
 LARGEST = 64 * MEGABYTE
 """The largest history of a training that is read."""
@@ -66,12 +66,17 @@ class Stage:
     @property
     def finished(self) -> bool:
         """Whether it is in the store, at its end."""
-        return store.Stored(self.folder, self.name, dict(self.identity), "").finished
+        return store.is_finished(self.folder)
 
     @property
     def model(self) -> Path:
         """Where it leaves its encoder."""
         return self.folder / "model"
+
+    @property
+    def rows(self) -> Rows:
+        """Its texts as rows to learn from, none where it has no raw text."""
+        return {"train": ({"text": text} for text in self.texts or ())}
 
     def told(self) -> dict[str, Any]:
         """What a run keeps of a finished stage: its place in the store, what was measured, what the training did."""
@@ -85,7 +90,7 @@ class Stage:
         return self.folder / ("trained" if self.options else "stages/01-finetune")
 
 
-def stages_before(recipe: Recipe, parts: Parts, schema: Schema, cache: Path, progress: Progress) -> list[Stage]:
+def stages_before(recipe: Recipe, parts: Parts, cache: Path, progress: Progress) -> list[Stage]:
     """The stages of a recipe before its fine-tuning, in order, each with its place in the store.
 
     Args:
@@ -95,6 +100,7 @@ def stages_before(recipe: Recipe, parts: Parts, schema: Schema, cache: Path, pro
     found: list[Stage] = []
     if not recipe.before and not recipe.scratch:
         return found
+    schema = tasks.schema_of(recipe.task.name, recipe.task.options)
     model, told = recipe.model, {"model": "" if recipe.scratch else fingerprint(recipe.model)}
     if recipe.scratch:
         said = next((one.pretrain for one in recipe.before if one.pretrain), Pretrain())
@@ -108,10 +114,9 @@ def stages_before(recipe: Recipe, parts: Parts, schema: Schema, cache: Path, pro
         if one.pretrain is not None:
             texts, sources = _texts(one.pretrain, parts, schema, cache, progress)
             made = _pretrain(one.pretrain, recipe, model)
-            found.append(_stage(one.name, {**_settings(made), **told, **sources}, cache, recipe=made, texts=texts))
+            found.append(_stage(one.name, {**settings(made), **told, **sources}, cache, recipe=made, texts=texts))
         if one.multitask is not None:
-            start = recipe.model_copy(update={"model": model, "scratch": None, "before": []})
-            together, identity = _together(start, one.multitask, parts, cache, progress)
+            together, identity = _together(recipe.alone(model), one.multitask, parts, cache, progress)
             stage = {"together": together, "options": one.multitask}
             found.append(_stage(one.name, {**identity, **told}, cache, **stage))
     return found
@@ -128,13 +133,7 @@ def from_the_start(recipe: Recipe, stages: Sequence[Stage]) -> Recipe:
 def key_of(recipe: Recipe, parts: Parts, last: Stage) -> dict[str, Any]:
     """All that affects the result of the fine-tuning after the stages, by dotted name."""
     sources = {f"data.{name}": part.fingerprint for name, part in parts.tables.items()}
-    return {**_settings(recipe), **sources, **store.versions(), "model": last.folder.name}
-
-
-def _settings(recipe: Recipe) -> dict[str, Any]:
-    """The settings that affect what a training gives; where it starts from is told by content."""
-    other = {"checkpoints", "before", "scratch", "reuse"}
-    return {f"recipe.{name}": value for name, value in flat(recipe.model_dump(mode="json", exclude=other), "")}
+    return {**settings(recipe), **sources, **store.versions(), "model": last.folder.name}
 
 
 def _stage(name: str, identity: Mapping[str, Any], cache: Path, **more: Any) -> Stage:
@@ -149,15 +148,10 @@ def _together(
     recipes = taking_part(recipe, options, Path())
     identity = dict(flat(options.model_dump(mode="json", exclude={"others"}), "multitask."))
     for name, one in recipes.items():
-        own = parts if name == OWN else read(one, cache, progress)
-        identity |= {f"{name}.{key}": value for key, value in _settings(one).items() if _is_of_the_task(key)}
+        own = parts if name == OWN else read_rows(one, cache, progress)
+        identity |= {f"{name}.{key}": value for key, value in settings(one).items() if _is_of_the_task(key)}
         identity |= {f"{name}.data.{part}": rows.fingerprint for part, rows in own.tables.items()}
     return recipes, identity
-
-
-def read(recipe: Recipe, cache: Path, progress: Progress) -> Parts:
-    """The rows of a recipe."""
-    return read_parts(recipe, tasks.schema_of(recipe.task.name, recipe.task.options), cache, progress)
 
 
 def _is_of_the_task(key: str) -> bool:

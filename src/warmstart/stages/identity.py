@@ -26,9 +26,8 @@ def identity(recipe: Recipe, parts: Parts, tokens: str) -> dict[str, Any]:
         tokens: Checksum of the encoded training rows, which stands for tokenizer, window and labels.
     """
     found = environment()
-    settings = dict(flat(recipe.model_dump(mode="json", exclude={"checkpoints", "before", "scratch", "reuse"}), ""))
     return {
-        **{f"recipe.{name}": value for name, value in sorted(settings.items())},
+        **dict(sorted(settings(recipe).items())),
         **{f"data.{name}": part.fingerprint for name, part in parts.tables.items()},
         "data.tokens": tokens,
         "model": fingerprint(recipe.model),
@@ -39,6 +38,12 @@ def identity(recipe: Recipe, parts: Parts, tokens: str) -> dict[str, Any]:
         "accelerator": found["accelerator"],
         **{f"versions.{name}": version for name, version in found["versions"].items()},
     }
+
+
+def settings(recipe: Recipe) -> dict[str, Any]:
+    """The settings that affect what a training gives; where it starts from is told by content."""
+    other = {"checkpoints", "before", "scratch", "reuse"}
+    return {f"recipe.{name}": value for name, value in flat(recipe.model_dump(mode="json", exclude=other), "")}
 
 
 def together(said: Mapping[str, Any], identities: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warmstart import processes, tasks
+from warmstart import processes
 from warmstart.errors import RecipeError, nearest
 from warmstart.progress import Progress
 from warmstart.recipe import Layers, Recipe, load_recipe
@@ -15,7 +15,7 @@ from warmstart.recipe.multitask import LAYERS_TOGETHER, Multitask
 from warmstart.stages.finetune import Ready, make_ready
 from warmstart.stages.identity import together
 from warmstart.stages.overlap import without_overlap
-from warmstart.stages.prepare import Parts, Rows, read_parts
+from warmstart.stages.prepare import Parts, Rows, read_rows
 
 OWN = "own"
 """The name of a recipe's own task among those that are learned together."""
@@ -61,9 +61,8 @@ def prepare(
     _check(recipes, options)
     parts = {}
     for name, recipe in recipes.items():
-        schema = tasks.schema_of(recipe.task.name, recipe.task.options)
         store = cache if name not in rows else work / f"rows-{processes.index()}" / name
-        parts[name] = read_parts(recipe, schema, store, progress, rows.get(name))
+        parts[name] = read_rows(recipe, store, progress, rows.get(name))
     parts = without_overlap(recipes, parts)
     ready = {}
     for number, (name, recipe) in enumerate(recipes.items()):

@@ -70,6 +70,11 @@ def read_parts(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, 
     return Parts(without_shared(found, recipe, schema, findings), findings)
 
 
+def read_rows(recipe: Recipe, cache: Path, progress: Progress, rows: Rows | None = None) -> Parts:
+    """The parts of a recipe by the columns of its own task; as `read_parts`."""
+    return read_parts(recipe, tasks.schema_of(recipe.task.name, recipe.task.options), cache, progress, rows)
+
+
 def sources(recipe: Recipe) -> Iterator[tuple[str, Source, bool]]:
     """Each part that has files: its name, how they are read, and whether its rows without an answer are left out."""
     for part in PARTS:

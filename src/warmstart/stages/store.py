@@ -42,13 +42,18 @@ class Stored:
 
     @property
     def finished(self) -> bool:
-        """Whether it came to its end: what is written last is there."""
-        return any((self.folder / name).is_file() for name in ("metrics.json", "manifest.json"))
+        """Whether it came to its end."""
+        return is_finished(self.folder)
 
     @property
     def bytes(self) -> int:
         """What it takes on the disk."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a stage's folder came to its end: what is written last is there."""
+    return any((folder / name).is_file() for name in ("metrics.json", "manifest.json"))
 
 
 def versions() -> dict[str, Any]:
