@@ -9,6 +9,7 @@ from typing import Any
 from warmstart.deploy.features import Extractor, Vectors
 from warmstart.deploy.predictor import Predictor, Text
 from warmstart.errors import RecipeError
+from warmstart.experiments.evidence import gather
 from warmstart.pipeline import carry_out
 from warmstart.progress import Progress, silent
 from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
@@ -52,7 +53,8 @@ def fit(
         made = load_recipe(recipe, changes) if recipe is not None else make_recipe(changes, "fit")
     own = isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED)
     folder = out or default_folder(made, str(recipe) if own else None)
-    return carry_out(made, folder, progress, resume_anyway=resume_anyway)
+    do = gather if made.repeated or made.keep != "best" else carry_out
+    return do(made, folder, progress, resume_anyway=resume_anyway)
 
 
 def load(path: str | Path, precision: str = "fp32") -> Predictor:
