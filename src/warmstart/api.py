@@ -1,14 +1,15 @@
-"""The calls most people need: `fit`, `load` and `features`."""
+"""The calls most people need: `fit`, `load`, `compare` and `features`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from warmstart.deploy.features import Extractor, Vectors
 from warmstart.deploy.predictor import Predictor, Text
 from warmstart.errors import RecipeError
+from warmstart.experiments.beside import Beside, beside
 from warmstart.experiments.evidence import gather
 from warmstart.pipeline import carry_out
 from warmstart.progress import Progress, silent
@@ -60,6 +61,15 @@ def fit(
 def load(path: str | Path, precision: str = "fp32") -> Predictor:
     """Open a run, or the model folder of one, ready to answer."""
     return Predictor.load(path, precision)
+
+
+def compare(runs: Sequence[str | Path]) -> Beside:
+    """Hold finished runs side by side, each compared with the first: by how much they differ, and how sure that is.
+
+    Args:
+        runs: Runs, runs of several seeds, or folders of runs `seed-0`, `seed-1` ….
+    """
+    return beside(runs)
 
 
 def features(

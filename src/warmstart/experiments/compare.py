@@ -126,13 +126,14 @@ class Comparison:
         if self.models:
             parts = [f"{said}{_points(self.interval)} over test rows; one model each, and other seeds may differ"]
         else:
-            parts = [f"{said}{_points(self.seeds)}; {_seeds(self.seeds.count)} each"]
+            over = " over seeds" if self.seeds.count > 1 else ""
+            parts = [f"{said}{_points(self.seeds)}{over}; {_seeds(self.seeds.count)} each"]
         if self.corrected == self.corrected:
             parts.append(f"p {_p(self.corrected)}")
         for name, failed in self.failed.items():
             if failed:
                 parts.append(f"{len(failed)} of {name} failed (seed {', '.join(map(str, failed))})")
-        if any(self.failed.values()):
+        if any(self.failed.values()) and self.sound.count:
             parts.append(f"without failed seeds {100 * self.sound.mean:+.1f} points{_points(self.sound)}")
         return "; ".join(parts)
 
@@ -223,7 +224,7 @@ def compare_all(rows: Sequence[Row], reference: str | Mapping[str, str], models:
 
 def scores_over_seeds(rows: Sequence[Row]) -> NDArray[np.float64] | None:
     """Each test row's score, averaged over runs; None where the runs were not measured on the same rows."""
-    if not rows or any(row.places != rows[0].places for row in rows):
+    if not rows or any(row.names != rows[0].names for row in rows):
         return None
     found: NDArray[np.float64] = np.mean([row.scores for row in rows], axis=0)
     return found

@@ -58,6 +58,11 @@ class Row:
         return found
 
     @cached_property
+    def names(self) -> list[str]:
+        """The same without folders, as a file may be named from anywhere."""
+        return [place.replace("\\", "/").rpartition("/")[2] for place in self.places]
+
+    @cached_property
     def scores(self) -> NDArray[np.float64]:
         """How good each answer is, more is better, in the order of `places`.
 
