@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 import warmstart
 from small import FAST, reviews
 from test_resume import Crash, Trouble, crash
-from warmstart.errors import RecipeError, TrainingError
+from warmstart.errors import RecipeError, RunError, TrainingError
 from warmstart.experiments import kept as keeping
 from warmstart.experiments import repeat as repeating
 from warmstart.experiments.kept import choose
@@ -156,6 +156,8 @@ def test_a_stopped_run_of_seeds_goes_on(fit, monkeypatch):
         fit("a", checkpoints={"steps": 3})
     assert not Run(undisturbed.folder.with_name("a")).finished
     monkeypatch.setattr("warmstart.experiments.evidence.strip", strip)
+    with pytest.raises(RunError, match="found what was kept as"):
+        fit("a", checkpoints={"steps": 3}, keep="ensemble")
     run = fit("a", checkpoints={"steps": 3})
     assert run.metrics == undisturbed.metrics
     assert (

@@ -15,7 +15,7 @@ import numpy as np
 from warmstart import processes
 from warmstart.artifacts import disk_errors, write_json, write_text
 from warmstart.claims import claimed
-from warmstart.errors import DataError, ModelError, RecipeError
+from warmstart.errors import DataError, ModelError, RecipeError, RunError
 from warmstart.experiments import tfidf
 from warmstart.experiments.compare import Comparison, Summary, compare, compare_all, number, summarise
 from warmstart.experiments.estimates import holm, over_rows
@@ -40,6 +40,8 @@ def gather(recipe: Recipe, folder: str | Path, progress: Progress = silent, resu
     """
     folder = Path(folder)
     claim(folder)
+    if (folder / "recipe.yaml").is_file() and not Run(folder).recipe.repeated:
+        raise RunError(f"{folder} holds a stopped run of one training; choose another with --out, or remove it")
     check(recipe)
     if processes.count() > 1:
         raise RecipeError(

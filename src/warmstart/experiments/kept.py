@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warmstart.artifacts import MANIFEST, publish, take
+from warmstart.artifacts import MANIFEST, publish, take, verify
 from warmstart.deploy.ensemble import MEMBERS
 from warmstart.deploy.predictor import Predictor
-from warmstart.errors import TrainingError
+from warmstart.errors import RunError, TrainingError
 from warmstart.experiments.rows import Row
 from warmstart.pipeline import measure
 from warmstart.progress import Progress
@@ -38,6 +38,10 @@ class Kept:
     def seed(self) -> int | None:
         """The seed of the model that is kept; None where several are."""
         return self.rows[0].seed if len(self.rows) == 1 else None
+
+    def about(self) -> dict[str, Any]:
+        """What the manifest of the kept model says of it."""
+        return {"kept": {"how": self.how, "seeds": [row.seed for row in self.rows]}}
 
 
 def choose(rows: Sequence[Row], how: str) -> Kept:
@@ -71,8 +75,10 @@ def put_together(kept: Kept, recipe: Recipe, folder: Path, parts: Parts, progres
     """
     shutil.rmtree(folder / TUNED, ignore_errors=True)
     sources = [row.folder / "model" for row in kept.rows]
-    if not (folder / "model").exists():
-        with publish(folder / "model") as staging:
+    if (folder / "model").exists():
+        _check_same(kept, folder / "model")
+    else:
+        with publish(folder / "model", kept.about()) as staging:
             if kept.how == "ensemble":
                 for number, source in enumerate(sources):
                     take(source, staging / MEMBERS / str(number))
@@ -86,18 +92,28 @@ def put_together(kept: Kept, recipe: Recipe, folder: Path, parts: Parts, progres
     if len(kept.rows) == 1:
         _take(kept.rows[0].folder, folder, PREDICTIONS.values())
         return kept.rows[0].metrics
-    _tune(recipe, folder, parts, progress)
+    _tune(kept, recipe, folder, parts, progress)
     return measure(folder, parts, progress)
 
 
-def _tune(recipe: Recipe, folder: Path, parts: Parts, progress: Progress) -> None:
+def _check_same(kept: Kept, model: Path) -> None:
+    """Refuse a model that was kept for another choice, before a kill: the runs it was made from may be gone."""
+    found = verify(model).get("kept")
+    if found != kept.about()["kept"]:
+        raise RunError(
+            f"{model}: found what was kept as {found}, expected {kept.about()['kept']}; "
+            "give the recipe it was begun with, or choose another folder with --out"
+        )
+
+
+def _tune(kept: Kept, recipe: Recipe, folder: Path, parts: Parts, progress: Progress) -> None:
     """Choose on dev rows once more what the task chooses there: several models need not agree with the first."""
     predictor = Predictor.load(folder)
     if not predictor.task.tunes or "dev" not in parts.tables:
         return
     predictor.task = fit_task(recipe, parts)
     task = predictor.task.tune(*answers(predictor, parts.tables["dev"], progress))
-    with publish(folder / TUNED) as staging:
+    with publish(folder / TUNED, kept.about()) as staging:
         _take(folder / "model", staging, ("*",))
         (staging / MANIFEST).unlink()
         (staging / FILE).unlink()
