@@ -133,10 +133,10 @@ def _page(trials: int, coverage: dict[str, float], wrong: dict[str, float]) -> s
         "| test | claims one, % |\n| --- | ---: |\n"
         + "\n".join(f"| {name} | {100 * share:.1f} |" for name, share in wrong.items()),
         "*Over seeds* asks what other training seeds would give on the same test rows; *over rows* what the same "
-        "models would give on other rows. A claim is made where both tests speak for it, so it is wrong no more "
-        "often than the one over seeds. The exact test of McNemar and the permutation test of two single models count whole rows, and "
-        "find less than they might; the mid-p value mends that. With Holm's correction the share is that of trials in "
-        "which any of three comparisons claims a difference.",
+        "models would give on other rows. A claim is made where both tests speak for it, so it is wrong no more often "
+        "than the one over seeds. The exact test of McNemar and the permutation test of two single models count whole "
+        "rows, and find less than they might; the mid-p value mends that. With Holm's correction the share is that of "
+        "trials in which any of three comparisons claims a difference.",
     ]
     return "\n\n".join(lines)
 
