@@ -16,7 +16,7 @@ def loaded_by(code: str) -> set[str]:
 
 
 HELP = "from typer.testing import CliRunner; from warmstart.cli.main import app; r = CliRunner().invoke(app, {}); "
-NAMES = "fit plan check predict evaluate compare features stages show doctor".split()
+NAMES = ["fit", "plan", "check", "predict", "evaluate", "compare", "features", "stages", "show", "doctor"]
 VERBS = [[], *([name] for name in NAMES)]
 
 

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -242,3 +244,21 @@ def test_what_cannot_be_asked_is_refused_before_training(fit, said, message, tmp
     with pytest.raises(RecipeError, match=message):
         fit(**said)
     assert not (tmp_path / "run").exists()
+
+
+WORK = """
+import json, sys
+import warmstart
+run = warmstart.fit(**json.loads(sys.argv[1]))
+print(json.dumps([run.metrics, run.evidence["kept"]]))
+"""
+
+
+def test_two_processes_share_the_seeds_and_one_keeps(encoder, files, tmp_path):
+    asked = {"model": encoder, "train": files["train"], "test": files["test"], "learn": LEARN, "seeds": 2}
+    said = json.dumps({**asked, "out": str(tmp_path / "run")})
+    both = [subprocess.Popen([sys.executable, "-c", WORK, said], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    outs = [one.communicate(timeout=300)[0] for one in both]
+    assert [one.returncode for one in both] == [0, 0]
+    assert outs[0] == outs[1]
+    assert not list((tmp_path / "run").glob("variants/*/*/model"))
