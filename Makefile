@@ -108,6 +108,10 @@ proof-faults:  ## Plant faults of every kind at N= places in every format: all a
 proof-readers:  ## Send N= texts through every reader: what was written is what is read.
 	@$(PROOF) proofs/readers.py $(SIZE)
 
+.PHONY: proof-statistics
+proof-statistics:  ## Intervals and tests against a known truth, over N= simulated comparisons. About 5 minutes.
+	@$(PROOF) proofs/intervals.py $(SIZE)
+
 .PHONY: results-ja
 results-ja:  ## Japanese spans of characters to pieces and back, over all of two data sets (N= texts of each).
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/round_trips.py $(SIZE)

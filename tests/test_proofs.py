@@ -43,3 +43,10 @@ def test_rows_come_in_the_same_order_after_a_resume():
 def test_a_full_disk_is_said_and_gone_on_from():
     found = prove("full_disk", 2)
     assert found == {"sizes": 2, "clear": 2, "resumed_bit_equal": 2, "read_only_code": 9}
+
+
+def test_intervals_hold_the_truth_and_tests_seldom_claim_what_is_not():
+    found = prove("intervals", 100)
+    # Four standard errors of a share of 5% in a hundred, as the full size is for `make proof-statistics`.
+    assert all(share >= 0.86 for share in found["coverage"].values())
+    assert all(share <= 0.14 for share in found["false_positives"].values())

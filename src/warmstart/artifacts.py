@@ -161,6 +161,26 @@ def write_text(path: Path, text: str) -> None:
         staging.unlink(missing_ok=True)
 
 
+def take(source: Path, target: Path) -> None:
+    """Put a file or folder into another place, and away what is there; shared on disk where possible.
+
+    So only for what is never changed where it stands.
+    """
+    if source.is_dir():
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target, copy_function=_link)
+    else:
+        target.unlink(missing_ok=True)
+        _link(str(source), str(target))
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
 def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 

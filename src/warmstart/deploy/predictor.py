@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 
 from warmstart.artifacts import verify
+from warmstart.deploy.ensemble import Ensemble, members_of
 from warmstart.encoders.architectures import is_pooled
 from warmstart.encoders.load import load_config, load_encoder, load_tokenizer, most_tokens
 from warmstart.encoders.precision import resolve
@@ -59,15 +60,17 @@ class Predictor:
             precision: `fp32` (what plain `transformers` computes), `bf16`, `fp16`, or `auto` for the fastest here.
         """
         folder = model_folder(path)
-        verify(folder)
-        config = load_config(str(folder))
+        members = members_of(folder, verify(folder)) or [folder]
+        config = load_config(str(members[0]))
         task, window = open_task(folder, config)
-        tokenizer = load_tokenizer(str(folder))
+        tokenizer = load_tokenizer(str(members[0]))
         if window.keep == "slices" and not (task.own_windows or is_pooled(config)):
             raise ModelError(f"{folder / FILE}: window.keep: found slices, but the model in config.json takes none")
         _check_window(folder, window, most_tokens(config, tokenizer), Frame.of(tokenizer, task.pair), task.pair)
-        model = load_encoder(str(folder), task.auto_class, {}, tokenizer).model
-        return cls(task.ready(model, folder), tokenizer, task, window, precision)
+        models = [
+            task.ready(load_encoder(str(member), task.auto_class, {}, tokenizer).model, member) for member in members
+        ]
+        return cls(_as_one(models, task), tokenizer, task, window, precision)
 
     def predict(self, texts: Sequence[Text], batch: int = 64) -> list[dict[str, Any]]:
         """One answer for each text.
@@ -132,6 +135,16 @@ class Predictor:
         with torch.autocast(self.device.type, dtype=kind, enabled=self.precision != "fp32"):
             found = self.model(**inputs)
         return {name: one.float().cpu() for name, one in found.items() if torch.is_tensor(one)}
+
+
+def _as_one(models: Sequence[Any], task: Task[Any]) -> Any:
+    """The model, or several as an ensemble."""
+    if len(models) == 1:
+        return models[0]
+    how = task.mixing(task.options)
+    if how is None:
+        raise ModelError(f"found {len(models)} models, but answers of {task.name} cannot be averaged; expected one")
+    return Ensemble(models, how)
 
 
 def _chunk(rows: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

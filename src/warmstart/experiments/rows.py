@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from warmstart import metrics
 from warmstart.errors import RunError
 from warmstart.jsons import read_text
-from warmstart.run import Run
+from warmstart.run import PREDICTIONS, Run
 
 MARGIN = 0.05
 """How far a run must come from the most frequent answer towards all answers right, or it has failed."""
@@ -28,7 +28,6 @@ GIVEN = ("label", "labels", "score")
 """The column of given answers, by the kind of task."""
 QUALITY = "quality"
 """The column with the task's own score of each row, where it gives one."""
-PREDICTIONS = {"test": "predictions.parquet", "dev": "predictions-dev.parquet"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,11 @@ class Row:
         """File and line of each measured row."""
         found: list[str] = pq.read_table(self.folder / PREDICTIONS[self.part], columns=["row"])["row"].to_pylist()
         return found
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The same without folders, as a file may be named from anywhere."""
+        return [place.replace("\\", "/").rpartition("/")[2] for place in self.places]
 
     @cached_property
     def scores(self) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from warmstart.data.table import Table
 from warmstart.deploy.predictor import Predictor
 from warmstart.deploy.search import rank_rows
 from warmstart.progress import Progress, silent
+from warmstart.tasks.base import Task
 
 
 def evaluate(
@@ -35,15 +36,30 @@ def evaluate(
         task.check_answers(rows.column(answer.name), rows.where)
     before = replace(predictor.cut)
     columns, given = answers(predictor, rows, progress)
+    found = measure(task, rows, columns, given, predictions)
+    cut = predictor.cut.since(before)
+    return {**found, **({"rows_cut": cut.rows_cut, "share_cut": cut.share} if cut.rows_cut else {})}
+
+
+def measure(
+    task: Task[Any],
+    rows: Table,
+    columns: Mapping[str, Sequence[Any]],
+    given: list[dict[str, Any]],
+    predictions: Path | None = None,
+) -> dict[str, Any]:
+    """The metrics of answers to every row, whoever gave them, and `rows`; kept in a Parquet file where one is named.
+
+    Args:
+        columns: What the task's metrics look at, as `answers` gives it.
+    """
     found = task.measure(columns, given)
     if predictions is not None:
+        answer = task.schema(task.options).answer
         gold = list(rows.column(answer.name)) if answer else None
         _keep(rows, gold, given, predictions, task.scores(columns, given))
     # JSON has no NaN: an undefined number is null there.
-    clean = {name: None if math.isnan(value) else value for name, value in found.items()}
-    cut = predictor.cut.since(before)
-    seen = {"rows_cut": cut.rows_cut, "share_cut": cut.share} if cut.rows_cut else {}
-    return {**clean, "rows": len(rows), **seen}
+    return {**{name: None if math.isnan(value) else value for name, value in found.items()}, "rows": len(rows)}
 
 
 def answers(

@@ -82,7 +82,7 @@ def make_ready(
     add_tokens(tokenizer, task.new_tokens)
     window = window_of(recipe, config, tokenizer, task)
     # The head's first weights are drawn here, so the seed is set here.
-    transformers.set_seed(recipe.seed)
+    transformers.set_seed(recipe.seed if recipe.head_seed is None else recipe.head_seed)
     frozen = recipe.layers.freeze == "encoder"
     pooling = _pooling(recipe, config, window, task)
     loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head, pooling)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
+from warmstart import artifacts
 from warmstart.artifacts import verify, write_json
 from warmstart.errors import RunError
 from warmstart.jsons import read_object
@@ -38,7 +37,7 @@ def take(done: Path, folder: Path, progress: Progress) -> None:
     """Put what another run has made into this one's folder; shared on disk where possible, as nothing changes it."""
     if done != folder.resolve():
         for source in (path for name in TAKEN for path in sorted(done.glob(name))):
-            _copy(source, folder / source.relative_to(done))
+            artifacts.take(source, folder / source.relative_to(done))
     progress.say(f"the fine-tuning is finished ({done.name}); used as it stands")
 
 
@@ -46,20 +45,3 @@ def _note(recipe: Recipe, parts: Parts, last: Stage, cache: Path) -> Path:
     place = store.place(cache / "stages", "finetune", key_of(recipe, parts, last))
     place.parent.mkdir(parents=True, exist_ok=True)
     return place.with_name(f".{place.name}.run")
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Put a file or folder into its place, and away what a kill may have left there."""
-    if source.is_dir():
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(source, target, copy_function=_link)
-    else:
-        target.unlink(missing_ok=True)
-        _link(str(source), str(target))
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from warmstart.errors import DataError, RecipeError
 from warmstart.options import Options
@@ -13,6 +13,7 @@ from warmstart.schema import Schema
 from warmstart.windows import KINDS, Window
 
 OptionsT = TypeVar("OptionsT", bound=Options)
+Mixing = Literal["softmax", "sigmoid", "mean"]
 Feature = dict[str, Any]
 """One encoded example: token ids and whatever else the task's head wants.
 
@@ -56,6 +57,15 @@ class Task(ABC, Generic[OptionsT]):
     def auto_class_for(cls, options: OptionsT) -> str:
         """The Auto class, where it depends on the options."""
         return cls.auto_class
+
+    @classmethod
+    def mixing(cls, options: OptionsT) -> Mixing | None:
+        """How what several models say becomes one answer; None where no mean of outputs is an answer.
+
+        As the mean of their chances, with logits of one label (`softmax`) or many (`sigmoid`), or of the outputs as
+        they are (`mean`).
+        """
+        return None
 
     @classmethod
     @abstractmethod

@@ -11,7 +11,7 @@ from warmstart import metrics
 from warmstart.errors import DataError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.base import Feature, Mixing, Task
 from warmstart.tasks.common.texts import TEXT, pad, token_ids
 from warmstart.windows import Frame, Window, covered, take, views
 
@@ -34,6 +34,10 @@ class Choose(Task[ChooseOptions]):
     auto_class = "AutoModelForMultipleChoice"
     headline = "accuracy"
     keeps = ("head", "tail", "head+tail")
+
+    @classmethod
+    def mixing(cls, options: ChooseOptions) -> Mixing | None:
+        return "mean"  # endings compete across what is computed together, so their scores are averaged
 
     @classmethod
     def schema(cls, options: ChooseOptions) -> Schema:

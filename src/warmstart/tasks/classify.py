@@ -13,7 +13,7 @@ from warmstart import metrics
 from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.base import Feature, Mixing, Task
 from warmstart.tasks.common.labels import LabelMap
 from warmstart.tasks.common.texts import PAIR, TEXT, encode_texts, pad
 from warmstart.windows import Window
@@ -43,6 +43,10 @@ class Classify(Task[ClassifyOptions]):
         self.weights = weights
         self.many = options.labels == "many"
         self.headline = "micro_f1" if self.many else "accuracy"
+
+    @classmethod
+    def mixing(cls, options: ClassifyOptions) -> Mixing | None:
+        return "sigmoid" if options.labels == "many" else "softmax"
 
     @classmethod
     def schema(cls, options: ClassifyOptions) -> Schema:

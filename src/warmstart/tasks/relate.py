@@ -11,7 +11,7 @@ from warmstart import metrics
 from warmstart.errors import DataError, RecipeError, nearest
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.base import Feature, Mixing, Task
 from warmstart.tasks.common.labels import LabelMap
 from warmstart.tasks.common.marks import TYPES, marked
 from warmstart.tasks.common.shown import TOKENS, Part, tokenised
@@ -55,6 +55,10 @@ class Relate(Task[RelateOptions]):
         self.labels = labels
         self.new_tokens = TOKENS[options.show]
         self.tokens = {"starts": "marked", "spans": "cls+marked", "cls": "auto"}[options.read]
+
+    @classmethod
+    def mixing(cls, options: RelateOptions) -> Mixing | None:
+        return "softmax"
 
     @classmethod
     def schema(cls, options: RelateOptions) -> Schema:

@@ -11,7 +11,7 @@ from warmstart import metrics
 from warmstart.errors import ModelError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.base import Feature, Mixing, Task
 from warmstart.tasks.common.texts import PAIR, TEXT, encode_texts, pad
 from warmstart.windows import Window
 
@@ -27,6 +27,10 @@ class Score(Task[ScoreOptions]):
     options_class = ScoreOptions
     auto_class = "AutoModelForSequenceClassification"
     headline = "pearson"
+
+    @classmethod
+    def mixing(cls, options: ScoreOptions) -> Mixing | None:
+        return "mean"
 
     @classmethod
     def schema(cls, options: ScoreOptions) -> Schema:

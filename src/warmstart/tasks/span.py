@@ -13,7 +13,7 @@ from warmstart.alignment import Pieces, Place, pieces, span_to_pieces
 from warmstart.errors import DataError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.base import Feature, Mixing, Task
 from warmstart.tasks.common.spans import Reading, best_spans, merge, misplaced, nearest_start, shown, stands
 from warmstart.tasks.common.texts import pad
 from warmstart.windows import Frame, Window, covered, take, views
@@ -57,6 +57,10 @@ class Span(Task[SpanOptions]):
     def __init__(self, options: SpanOptions) -> None:
         super().__init__(options, pair=True)
         self.by: Literal["text", "character"] = "text" if options.units == "word" else "character"
+
+    @classmethod
+    def mixing(cls, options: SpanOptions) -> Mixing | None:
+        return "mean"  # scores are compared across windows, which chances within one are not
 
     @classmethod
     def schema(cls, options: SpanOptions) -> Schema:

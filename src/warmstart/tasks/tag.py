@@ -15,7 +15,7 @@ from warmstart.encoders.crf import CRF, load_crf
 from warmstart.errors import DataError, RecipeError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.base import Feature, Mixing, Task
 from warmstart.tasks.common.entities import check_entities, row_f1, segments
 from warmstart.tasks.common.labels import LabelMap
 from warmstart.tasks.common.tagging import scored_pieces, target_tags, windowed, word_tags
@@ -60,6 +60,10 @@ class Tag(Task[TagOptions]):
         self.labels = labels
         self.kinds = LabelMap(tuple(dict.fromkeys(schemes.split(name)[1] for name in labels.names if name != "O")))
         self.crf: CRF | None = None
+
+    @classmethod
+    def mixing(cls, options: TagOptions) -> Mixing | None:
+        return None if options.crf else "softmax"
 
     @classmethod
     def schema(cls, options: TagOptions) -> Schema:
