@@ -21,6 +21,7 @@ VERBS = {
     "check": "Say what is wrong with data, with file and line.",
     "predict": "Answer texts given here, or a file of them.",
     "evaluate": "Measure a run on a labelled file, or once more on its own test rows.",
+    "diagnose": "Say where a run errs, how far its probabilities can be believed, and which labels look wrong.",
     "features": "Write a vector for each text of a file, from any layer of an encoder.",
     "stages": "List the stages kept for all runs, say why a recipe's are not among them, or remove some.",
     "show": "Show a run, or the layers of a model.",

@@ -20,7 +20,7 @@ from warmstart.encoders.load import load_config, load_encoder, load_tokenizer, m
 from warmstart.encoders.precision import resolve
 from warmstart.errors import ModelError
 from warmstart.tasks.base import Task
-from warmstart.tasks.common.saved import FILE, open_task
+from warmstart.tasks.common.saved import FILE, open_task, saved_temperature
 from warmstart.tasks.common.texts import count_slices
 from warmstart.windows import Cut, Frame, Window
 
@@ -40,9 +40,19 @@ class Predictor:
 
     Attributes:
         cut: How much of the texts answered so far the window left out.
+        temperature: What the logits are divided by where answers compete (Guo et al. 2017): it makes probabilities
+            calibrated, and no other answer the likeliest.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, task: Task[Any], window: Window, precision: str = "fp32") -> None:
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        task: Task[Any],
+        window: Window,
+        precision: str = "fp32",
+        temperature: float = 1.0,
+    ) -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model = model.eval().to(self.device)
         self.tokenizer = tokenizer
@@ -50,6 +60,7 @@ class Predictor:
         self.window = window
         self.cut = Cut()
         self.precision = resolve(precision, model.config)
+        self.temperature = temperature if task.likeliest else 1.0
 
     @classmethod
     def load(cls, path: str | Path, precision: str = "fp32") -> Predictor:
@@ -67,7 +78,7 @@ class Predictor:
             raise ModelError(f"{folder / FILE}: window.keep: found slices, but the model in config.json takes none")
         _check_window(folder, window, most_tokens(config, tokenizer), Frame.of(tokenizer, task.pair), task.pair)
         model = load_encoder(str(folder), task.auto_class, {}, tokenizer).model
-        return cls(task.ready(model, folder), tokenizer, task, window, precision)
+        return cls(task.ready(model, folder), tokenizer, task, window, precision, saved_temperature(folder))
 
     def predict(self, texts: Sequence[Text], batch: int = 64) -> list[dict[str, Any]]:
         """One answer for each text.
@@ -131,7 +142,10 @@ class Predictor:
         kind = formats.get(self.precision, torch.float32)
         with torch.autocast(self.device.type, dtype=kind, enabled=self.precision != "fp32"):
             found = self.model(**inputs)
-        return {name: one.float().cpu() for name, one in found.items() if torch.is_tensor(one)}
+        outputs = {name: one.float().cpu() for name, one in found.items() if torch.is_tensor(one)}
+        if self.temperature != 1.0:
+            outputs["logits"] = outputs["logits"] / self.temperature
+        return outputs
 
 
 def _chunk(rows: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
