@@ -40,8 +40,8 @@ def command(
         str,
         typer.Option(
             "--how",
-            help="What answers a part unseen: a regression on `features` of the starting encoder, or the recipe itself, "
-            "`trained` on the other parts.",
+            help="What answers a part unseen: a regression on `features` of the starting encoder, or the recipe itself "
+            "(`trained`) on the other parts.",
             metavar="features|trained",
         ),
     ] = "features",
