@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from common import arguments, finish, weights, write_page
 from craft_sets import MEASURE, OPEN, Rows, _categories, _draw, _tabbed, _write
 
