@@ -23,7 +23,7 @@ FOLDS = 5
 TRAIN, DEV = 300, 500
 HARD = {
     "learn.rate": 2e-4,
-    "learn.epochs": 25,
+    "learn.epochs": 15,
     "learn.batch": 32,
     "learn.least_steps": None,
     "learn.schedule": "constant",

@@ -64,7 +64,7 @@ def republish(folder: Path) -> Iterator[Path]:
     shutil.rmtree(following, ignore_errors=True)
     with publish(following, about) as staging:
         for path in _files(folder):
-            if path.name != MANIFEST:
+            if path != folder / MANIFEST:
                 target = staging / path.relative_to(folder)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 _link(path, target)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from warmstart.artifacts import recover, write_json
-from warmstart.deploy.predictor import model_folder
+from warmstart.deploy.predictor import Predictor
 from warmstart.diagnosis.answered import Answered, column_at, read_answered, with_columns
 from warmstart.diagnosis.confusion import confusion, frequent_confusions
 from warmstart.diagnosis.doubt import doubts
@@ -16,7 +16,6 @@ from warmstart.diagnosis.label_errors import Looking, find_label_errors
 from warmstart.diagnosis.mistakes import mistakes
 from warmstart.diagnosis.slices import LEAST, groups_of, slices
 from warmstart.diagnosis.thresholds import check_share
-from warmstart.encoders.load import load_config
 from warmstart.errors import DataError, RunError
 from warmstart.jsons import MEGABYTE, read_object
 from warmstart.pipeline import cache_folder
@@ -25,7 +24,6 @@ from warmstart.recipe import MEMORY
 from warmstart.run import Run
 from warmstart.stages.prepare import Parts, Rows, read_parts
 from warmstart.tasks.base import Task
-from warmstart.tasks.common.saved import open_task
 
 FOUND = "diagnosis.json"
 MISTAKES = 20
@@ -58,8 +56,7 @@ def diagnose(
         for value in values:
             check_share(name, value)
     recover(run.model)
-    folder = model_folder(run.folder)
-    task, _ = open_task(folder, load_config(str(folder)))
+    task = Predictor.load(run.folder).task
     schema = task.schema(task.options)
     found = read_answered(run, task, "test") or read_answered(run, task, "dev")
     if found is None:
@@ -74,7 +71,7 @@ def diagnose(
         grouped = {name: column_at(run, schema, name, found, cache_folder(), progress) for name in by}
         said: dict[str, Any] = {"part": found.part, "task": task.name, "rows": len(found), "notes": notes}
         said |= _errors(found, task, grouped, most)
-        said |= doubts(run, found, task, folder, precisions, abstain, calibrate)
+        said |= doubts(run, found, task, precisions, abstain, calibrate)
         if task.likeliest and "calibration" not in said:
             notes.append("too few rows to say how far probabilities can be believed")
         if label_errors is not None:

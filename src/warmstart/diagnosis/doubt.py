@@ -33,7 +33,6 @@ def doubts(
     run: Run,
     found: Answered,
     task: Task[Any],
-    folder: Path,
     precisions: Sequence[float],
     abstain: Sequence[float],
     store: bool,
@@ -63,8 +62,8 @@ def doubts(
         return {}
     said = calibration.calibrate(fit, measure, on)
     if store:
-        store_temperature(folder, said["temperature"])
-    said["stored"] = used = saved_temperature(folder)
+        store_temperature(run.model, said["temperature"])
+    said["stored"] = used = saved_temperature(run.model)
     told = _thresholds(_sure(fit, used), _sure(measure, used), precisions, abstain, on)
     return {"calibration": said, "thresholds": told}
 

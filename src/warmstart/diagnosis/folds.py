@@ -52,8 +52,9 @@ def trained_chances(
 
 
 def _bare(recipe: Recipe) -> dict[str, Any]:
-    """The recipe without its data, which is written anew for each fold."""
-    return {**recipe.model_dump(mode="json"), "data": {"train": MEMORY}}
+    """The recipe without its data, which is written anew for each fold, and without asking for several trainings."""
+    values = recipe.model_dump(mode="json", exclude={"data", "seeds", "baseline", "ablate"})
+    return {**values, "data": {"train": MEMORY}}
 
 
 def _data(files: dict[str, Path], rows: Table) -> dict[str, Any]:

@@ -53,11 +53,11 @@ def slices(scores: NDArray[np.float64], groups: Groups) -> tuple[list[Slice], in
     """Every slice of enough rows, worst first, and how many were too small to look at."""
     found, small = [], 0
     for by, name, chosen in groups:
-        inside = np.zeros(len(scores), dtype=bool)
-        inside[list(chosen)] = True
-        if inside.sum() < LEAST or (~inside).sum() < LEAST:
+        if not LEAST <= len(chosen) <= len(scores) - LEAST:
             small += 1
             continue
+        inside = np.zeros(len(scores), dtype=bool)
+        inside[list(chosen)] = True
         own, rest = scores[inside], scores[~inside]
         low, high = _interval(own)
         found.append(Slice(by, name, len(own), float(own.mean()), low, high, float(rest.mean()), _p_below(own, rest)))
