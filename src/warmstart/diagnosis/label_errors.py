@@ -123,8 +123,8 @@ def vectors_of(run: Run, rows: Table, progress: Progress) -> Numbers:
     recipe = run.recipe
     if not recipe.model:
         raise RecipeError("--label-errors: the recipe starts an encoder from scratch; say --how trained")
-    window = {"window": recipe.window.tokens, "keep": recipe.window.keep}
-    extractor = Extractor.load(recipe.model, **window, precision="auto")
+    said = recipe.window
+    extractor = Extractor.load(recipe.model, window=said.tokens, keep=said.keep, precision="auto")
     names = [name for name in ("text", "pair") if name in rows.rows.column_names]
     texts = (
         dict(zip(names, values, strict=True)) for values in zip(*(rows.column(name) for name in names), strict=True)
