@@ -190,7 +190,8 @@ def test_label_errors_of_a_run_are_told_with_their_line(how, encoder, tmp_path):
     test = tmp_path / "test.csv"
     with test.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("text", "label"), *reviews(40, start=400)])
-    run = warmstart.fit(model=encoder, train=str(path), test=str(test), out=tmp_path / "run", **FAST)
+    learn = {**FAST["learn"], **({} if how == "trained" else {"max_steps": 2})}
+    run = warmstart.fit(model=encoder, train=str(path), test=str(test), out=tmp_path / "run", learn=learn)
     said = diagnose(run, label_errors=Looking(how, 2))["label_errors"]
     assert said["looked_at"] == 240
     assert said["rows"]

@@ -58,7 +58,7 @@ def test_halves_are_all_rows_once():
 def test_a_threshold_brings_the_wanted_precision_on_other_rows(wanted):
     least = for_precision(*sure(*simulated()), wanted)
     said = measured(*sure(*simulated(seed=1)), least)
-    assert said["measured"] == pytest.approx(wanted, abs=0.015)
+    assert wanted - 0.005 < said["measured"] < wanted + 0.02
     assert 0.05 < said["answered"] < 1
     assert said["low"] <= said["measured"] <= said["high"]
 
@@ -69,14 +69,16 @@ def test_a_threshold_keeps_the_share_to_hold_back():
 
 
 def test_a_precision_that_is_there_anyway_or_never():
-    confidence, right = np.array([0.9, 0.8, 0.7]), np.array([True, True, True])
+    confidence, right = np.linspace(0.5, 1, 100), np.ones(100, dtype=bool)
     assert for_precision(confidence, right, 0.95) == 0.0
+    assert for_precision(confidence[:10], right[:10], 0.95) is None  # ten may be right by chance
     assert for_precision(confidence, ~right, 0.5) is None
     assert measured(confidence, right, None) == {
-        "confidence": None, "answered": 0.0, "rows": 3, "measured": None, "low": None, "high": None
+        "confidence": None, "answered": 0.0, "rows": 100, "measured": None, "low": None, "high": None
     }  # fmt: skip
 
 
 def test_equal_confidences_are_kept_or_held_back_together():
-    confidence, right = np.array([0.9, 0.8, 0.8, 0.8]), np.array([True, True, False, False])
+    confidence = np.array([0.9] * 60 + [0.8] * 60)
+    right = np.array([True] * 90 + [False] * 30)
     assert for_precision(confidence, right, 0.9) == 0.9

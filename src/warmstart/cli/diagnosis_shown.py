@@ -20,9 +20,12 @@ def show(run: str, found: Mapping[str, Any]) -> None:
     say(f"{run}: {found['task']}, {found['rows']:,} {found['part']} rows")
     for note in found["notes"]:
         say(note)
-    if "confusion" in found and len(found["confusion"]["labels"]) <= WIDEST:
+    small = "confusion" in found and len(found["confusion"]["labels"]) <= WIDEST
+    if small:
         _confusion(found["confusion"])
     for table in found.get("tables", ()):
+        if small and table["title"] == "Confusions":
+            continue  # the matrix shows them
         rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"][:LISTED]]
         if rows:
             screen.grid(f"{table['title']}: {table['note']}", rows)
@@ -93,5 +96,6 @@ def _thresholds(found: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _short(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of which long texts are cut, with a mark."""
+    """A row without the folder of its file, and of which long texts are cut, with a mark."""
+    row = {**row, "row": row["row"].rpartition("/")[2]}
     return {name: f"{one[:TEXT]}…" if isinstance(one, str) and len(one) > TEXT else one for name, one in row.items()}

@@ -1,6 +1,6 @@
 """Thresholds: the confidence below which to give no answer, for a wanted precision or a share held back.
 
-Selective classification, as in Geifman & El-Yaniv 2017: chosen on some rows, measured on others.
+Selective classification with a bound, as in Geifman & El-Yaniv 2017: chosen on some rows, measured on others.
 """
 
 from __future__ import annotations
@@ -13,14 +13,21 @@ from scipy import stats
 
 from warmstart.errors import RecipeError
 
+SURE = 0.95
+"""How sure a precision is to be."""
+
 Numbers = NDArray[np.float64]
 Right = NDArray[np.bool_]
 
 
 def for_precision(confidence: Numbers, right: Right, wanted: float) -> float | None:
-    """The least confidence from which up the share of right answers is as wanted; None where it never is."""
+    """The least confidence from which up the share of right answers is surely as wanted; None where it never is.
+
+    Surely: by the lower bound of that share (binomial, 95%), since a few rows may all be right by chance.
+    """
     order = np.argsort(-confidence, kind="stable")
-    precision = np.cumsum(right[order]) / np.arange(1, len(order) + 1)
+    good, count = np.cumsum(right[order]), np.arange(1, len(order) + 1)
+    precision = np.where(good > 0, stats.beta.ppf(1 - SURE, np.maximum(good, 1), count - good + 1), 0.0)
     last_of_equals = np.append(confidence[order][1:] != confidence[order][:-1], True)
     reached = np.flatnonzero((precision >= wanted) & last_of_equals)
     if not len(reached):
