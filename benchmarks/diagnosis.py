@@ -151,14 +151,15 @@ other folds of {FOLDS}, and cleanlab ranks the labels by how little they are bel
 | of the flipped, listed | {errors["recall_listed"]:.3f} |
 
 The published labels have errors of their own, so some of what is counted as a false find is none: the precision is, if
-anything, told too low. Labels flipped at random are easier to find than mistakes that people make between labels that are alike.
+anything, told too low. Labels flipped at random are easier to find than mistakes
+that people make between labels that are alike.
 
 ## Calibration
 
 all-MiniLM-L6-v2 trained far too hard on purpose: {TRAIN} reviews of rt-polarity, {HARD["learn.epochs"]} epochs at a
 constant rate of {HARD["learn.rate"]:g}. The temperature is fitted on {DEV} dev rows, and all is measured on the
-{sure["rows"]:,} test rows: the calibration error from the answers that the run kept, the accuracy after by the predictor with the
-temperature in its folder.
+{sure["rows"]:,} test rows: the calibration error from the answers that the run kept, the accuracy after by
+the predictor with the temperature in its folder.
 
 | | before | after |
 | --- | ---: | ---: |
