@@ -123,3 +123,7 @@ results-forgetting:  ## What four learning rates make an encoder forget (N= seed
 .PHONY: proof-plan
 proof-plan:  ## Plans beside measured time and memory for four recipes of N= steps each. About 10 minutes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/plan.py $(SIZE)
+
+.PHONY: proof-diagnosis
+proof-diagnosis:  ## Flipped labels are found, an over-trained model is calibrated (N= rows of banking77). About 10 minutes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/diagnosis.py $(SIZE)

@@ -22,6 +22,7 @@ VERBS = {
     "predict": "Answer texts given here, or a file of them.",
     "evaluate": "Measure a run on a labelled file, or once more on its own test rows.",
     "compare": "Say whether runs differ, by how much, and how sure that is.",
+    "diagnose": "Say where a run errs, how far its probabilities can be believed, and which labels look wrong.",
     "features": "Write a vector for each text of a file, from any layer of an encoder.",
     "stages": "List the stages kept for all runs, say why a recipe's are not among them, or remove some.",
     "show": "Show a run, or the layers of a model.",

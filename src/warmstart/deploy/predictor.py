@@ -21,7 +21,7 @@ from warmstart.encoders.load import load_config, load_encoder, load_tokenizer, m
 from warmstart.encoders.precision import resolve
 from warmstart.errors import ModelError
 from warmstart.tasks.base import Task
-from warmstart.tasks.common.saved import FILE, open_task
+from warmstart.tasks.common.saved import FILE, open_task, saved_temperature
 from warmstart.tasks.common.texts import count_slices
 from warmstart.windows import Cut, Frame, Window
 
@@ -41,9 +41,19 @@ class Predictor:
 
     Attributes:
         cut: How much of the texts answered so far the window left out.
+        temperature: What the logits are divided by where answers compete (Guo et al. 2017): it makes probabilities
+            calibrated, and no other answer the likeliest.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, task: Task[Any], window: Window, precision: str = "fp32") -> None:
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        task: Task[Any],
+        window: Window,
+        precision: str = "fp32",
+        temperature: float = 1.0,
+    ) -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model = model.eval().to(self.device)
         self.tokenizer = tokenizer
@@ -51,6 +61,7 @@ class Predictor:
         self.window = window
         self.cut = Cut()
         self.precision = resolve(precision, model.config)
+        self.temperature = temperature if task.likeliest else 1.0
 
     @classmethod
     def load(cls, path: str | Path, precision: str = "fp32") -> Predictor:
@@ -70,7 +81,7 @@ class Predictor:
         models = [
             task.ready(load_encoder(str(member), task.auto_class, {}, tokenizer).model, member) for member in members
         ]
-        return cls(_as_one(models, task), tokenizer, task, window, precision)
+        return cls(_as_one(models, task), tokenizer, task, window, precision, saved_temperature(folder))
 
     def predict(self, texts: Sequence[Text], batch: int = 64) -> list[dict[str, Any]]:
         """One answer for each text.
@@ -134,7 +145,10 @@ class Predictor:
         kind = formats.get(self.precision, torch.float32)
         with torch.autocast(self.device.type, dtype=kind, enabled=self.precision != "fp32"):
             found = self.model(**inputs)
-        return {name: one.float().cpu() for name, one in found.items() if torch.is_tensor(one)}
+        outputs = {name: one.float().cpu() for name, one in found.items() if torch.is_tensor(one)}
+        if self.temperature != 1.0:
+            outputs["logits"] = outputs["logits"] / self.temperature
+        return outputs
 
 
 def _as_one(models: Sequence[Any], task: Task[Any]) -> Any:

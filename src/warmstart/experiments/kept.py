@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warmstart.artifacts import MANIFEST, publish, take, verify
+from warmstart.artifacts import MANIFEST, publish, recover, republish, take, verify
 from warmstart.deploy.ensemble import MEMBERS
 from warmstart.deploy.predictor import Predictor
 from warmstart.errors import RunError, TrainingError
@@ -20,9 +20,6 @@ from warmstart.run import PREDICTIONS
 from warmstart.stages.evaluate import answers
 from warmstart.stages.prepare import Parts, fit_task
 from warmstart.tasks.common.saved import FILE, save_task
-
-TUNED = ".tuned"
-"""Where the kept model is put together again after a choice on dev rows."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ def put_together(kept: Kept, recipe: Recipe, folder: Path, parts: Parts, progres
 
     A model that is there is whole; the runs that it was made from may be gone by then.
     """
-    shutil.rmtree(folder / TUNED, ignore_errors=True)
+    recover(folder / "model")
     sources = [row.folder / "model" for row in kept.rows]
     if (folder / "model").exists():
         _check_same(kept, folder / "model")
@@ -92,7 +89,7 @@ def put_together(kept: Kept, recipe: Recipe, folder: Path, parts: Parts, progres
     if len(kept.rows) == 1:
         _take(kept.rows[0].folder, folder, PREDICTIONS.values())
         return kept.rows[0].metrics
-    _tune(kept, recipe, folder, parts, progress)
+    _tune(recipe, folder, parts, progress)
     return measure(folder, parts, progress)
 
 
@@ -106,20 +103,16 @@ def _check_same(kept: Kept, model: Path) -> None:
         )
 
 
-def _tune(kept: Kept, recipe: Recipe, folder: Path, parts: Parts, progress: Progress) -> None:
+def _tune(recipe: Recipe, folder: Path, parts: Parts, progress: Progress) -> None:
     """Choose on dev rows once more what the task chooses there: several models need not agree with the first."""
     predictor = Predictor.load(folder)
     if not predictor.task.tunes or "dev" not in parts.tables:
         return
     predictor.task = fit_task(recipe, parts)
     task = predictor.task.tune(*answers(predictor, parts.tables["dev"], progress))
-    with publish(folder / TUNED, kept.about()) as staging:
-        _take(folder / "model", staging, ("*",))
-        (staging / MANIFEST).unlink()
+    with republish(folder / "model") as staging:
         (staging / FILE).unlink()
         save_task(task, predictor.window, staging)
-    shutil.rmtree(folder / "model")
-    (folder / TUNED).rename(folder / "model")
 
 
 def _average(sources: Sequence[Path], staging: Path) -> None:

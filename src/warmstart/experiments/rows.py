@@ -73,7 +73,7 @@ class Row:
         if QUALITY in _columns(path):
             return np.asarray(pq.read_table(path, columns=[QUALITY])[QUALITY].to_numpy(), dtype=float)
         _, answers, given = read_predictions(path)
-        return _scores(answers, given)
+        return scores_of(answers, given)
 
 
 def read_row(folder: Path, variant: str, seed: int) -> Row:
@@ -147,7 +147,8 @@ def _headline_of_one(truth: Sequence[Any], answer: Any) -> float:
     return metrics.many_labels(gold, [always] * len(gold))["micro_f1"]
 
 
-def _scores(answers: Sequence[Any], given: Sequence[Any]) -> NDArray[np.float64]:
+def scores_of(answers: Sequence[Any], given: Sequence[Any]) -> NDArray[np.float64]:
+    """How good each answer is where the task gives no score of its own, as `Row.scores` says."""
     if isinstance(given[0], float):
         errors: NDArray[np.float64] = np.abs(np.asarray(answers, dtype=float) - np.asarray(given, dtype=float))
         return -errors

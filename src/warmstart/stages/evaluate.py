@@ -18,6 +18,11 @@ from warmstart.deploy.search import rank_rows
 from warmstart.progress import Progress, silent
 from warmstart.tasks.base import Task
 
+GIVEN = "given_"
+"""Before the name of what is given where a column of that name is there already."""
+JSON = {b"holds": b"JSON"}
+"""How a column of JSON text is marked."""
+
 
 def evaluate(
     predictor: Predictor, rows: Table, predictions: Path | None = None, progress: Progress = silent
@@ -100,13 +105,35 @@ def _keep(
         columns["answer"] = gold
     if scores is not None:
         columns["quality"] = list(scores)
+    nested: list[str] = []
     for name in given[0]:
         values = [prediction[name] for prediction in given]
+        column = f"{GIVEN}{name}" if name in columns else name
         # Labels are data, not columns: a mapping is kept as JSON text, whatever characters its labels have.
         if any(map(_nested, values)):
             values = [json.dumps(value, ensure_ascii=False) for value in values]
-        columns[f"given_{name}" if name in columns else name] = values
-    pq.write_table(pa.table(columns), path)
+            nested.append(column)
+        columns[column] = values
+    found = pa.table(columns)
+    marked = [one.with_metadata(JSON) if one.name in nested else one for one in found.schema]
+    pq.write_table(found.cast(pa.schema(marked)), path)
+
+
+def read_answers(path: Path) -> tuple[list[str], list[Any] | None, list[float] | None, list[dict[str, Any]]]:
+    """What `evaluate` kept: each row's place, its true answer, its score by the task, and the answer as it was given.
+
+    The second and the third are None where the task has none.
+    """
+    found = pq.read_table(path)
+    own: dict[str, list[Any]] = {}
+    for field in found.schema:
+        values = found[field.name].to_pylist()
+        nested = JSON.items() <= (field.metadata or {}).items()
+        own[field.name] = list(map(json.loads, values)) if nested else values
+    kept = {name: own.pop(name, None) for name in ("row", "answer", "quality")}
+    names = [name.removeprefix(GIVEN) for name in own]
+    given = [dict(zip(names, values, strict=True)) for values in zip(*own.values(), strict=True)]
+    return kept["row"] or [], kept["answer"], kept["quality"], given
 
 
 def _nested(value: Any) -> bool:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from warmstart import artifacts
 from warmstart.artifacts import verify, write_json
-from warmstart.errors import RunError
+from warmstart.errors import ModelError, RunError
 from warmstart.jsons import read_object
 from warmstart.progress import Progress
 from warmstart.recipe import Recipe
 from warmstart.stages import store
 from warmstart.stages.before import Stage, key_of
 from warmstart.stages.prepare import Parts
+from warmstart.tasks.common.saved import saved_temperature
 
 TAKEN = ("stages/*-finetune", "predictions*.parquet", "model", "metrics.json")
 """What of a run is taken; metrics come last, since they say that a run is finished."""
@@ -28,7 +29,9 @@ def find(recipe: Recipe, parts: Parts, last: Stage, cache: Path) -> Path | None:
     try:
         folder = Path(str(read_object(_note(recipe, parts, last, cache), RunError)["run"]))
         verify(folder / "model")
-    except (OSError, KeyError, RunError):
+        if saved_temperature(folder / "model") != 1.0:
+            return None  # calibrated since: no longer what the fine-tuning gave
+    except (OSError, KeyError, RunError, ModelError):
         return None
     return folder if (folder / "metrics.json").is_file() else None
 

@@ -14,6 +14,8 @@ from warmstart.windows import KINDS, Window
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 Mixing = Literal["softmax", "sigmoid", "mean"]
+Shown = dict[str, Any]
+"""A table for people: `title`, `note`, `columns` and `rows`."""
 Feature = dict[str, Any]
 """One encoded example: token ids and whatever else the task's head wants.
 
@@ -46,6 +48,11 @@ class Task(ABC, Generic[OptionsT]):
     tunes: ClassVar[bool] = False
     """Whether there is something to choose on dev rows after training: see `tune`."""
 
+    likeliest: bool = False
+    """Whether an answer is the likeliest of several by a softmax over `logits`: a `label` with its `probability` among
+    `probabilities`. Only such answers can be calibrated and held back."""
+    apart: ClassVar[bool] = True
+    """Whether the score of a row is its own, and not that of a group of rows."""
     doubles: bool = True
     """Whether two passes of one batch can be held against each other, as R-Drop does."""
 
@@ -244,6 +251,20 @@ class Task(ABC, Generic[OptionsT]):
     ) -> Sequence[float] | None:
         """How good each answer is by itself, from 0 to 1; None where that is plain from the answer beside the truth."""
         return None
+
+    def confused(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+        """What the data says beside what the model gives, a pair for each thing that a confusion matrix counts."""
+        if not self.likeliest:
+            return []
+        return [(str(answer), str(given["label"])) for answer, given in zip(answers, predictions, strict=True)]
+
+    def diagnose(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[Shown]:
+        """Tables that say where errors of the task's own kind are; none by default.
+
+        Args:
+            columns: All that the rows hold; of rows that cannot be read again, the answers alone.
+        """
+        return []
 
     def tune(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> Self:
         """The task with what was chosen on dev rows, given the model's answers to them; that one is saved."""
