@@ -133,8 +133,8 @@ def train(
     with suppress(OSError):  # it is not there, or the Trainer has put something into it
         folder.rmdir()
     history = _history(trainer.state.log_history)
-    values = next((one.values for name, one in keeping.items() if name in ("stop_early", "measuring")), [])
-    return Trained(done.global_step, trainer.seconds(), precision, history, values)
+    measuring = early or keeping.get("measuring")
+    return Trained(done.global_step, trainer.seconds(), precision, history, measuring.values if measuring else [])
 
 
 def check(model: Any, task: Learned, rows: Any, settings: Settings, measured: bool) -> None:

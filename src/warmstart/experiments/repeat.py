@@ -52,7 +52,7 @@ def repeat(
     plan = {
         (name, seed): made for seed in _different(seeds) for name, made in make_variants(recipe, variants, seed).items()
     }
-    _check_files(folder, list(plan.values()))
+    check_files(folder, list(plan.values()))
     rows: dict[tuple[str, int], Row] = {}
     told: set[tuple[str, int]] = set()
     while missing := [which for which in plan if which not in rows]:
@@ -154,7 +154,7 @@ def _different(seeds: Sequence[int]) -> Sequence[int]:
     return seeds
 
 
-def _check_files(folder: Path, recipes: Sequence[Recipe]) -> None:
+def check_files(folder: Path, recipes: Sequence[Recipe]) -> None:
     """Refuse data files that changed since runs were made from them; note those that are new here."""
     names = {
         name

@@ -99,7 +99,9 @@ class Sweep(Options):
     def _numbers_are_numbers(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {key: [_number(one) for one in found] if isinstance(found, list) else found for key, found in value.items()}
+        return {
+            key: [_number(one) for one in found] if isinstance(found, list) else found for key, found in value.items()
+        }
 
     @model_validator(mode="after")
     def _settings_go_together(self) -> Self:

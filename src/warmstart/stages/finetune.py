@@ -185,9 +185,7 @@ def saving_of(recipe: Recipe, ready: Ready, folder: Path, anyway: Iterable[str] 
     return Saving(checkpoints, recipe.checkpoints.steps, recipe.checkpoints.minutes, last=keep)
 
 
-def finetune(
-    ready: Ready, saving: Saving, folder: Path, progress: Progress, measured: Measured | None = None
-) -> None:
+def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress, measured: Measured | None = None) -> None:
     """Train on the training rows; publish the model and what the stage did into the run's folder.
 
     A stage that is finished is used as it stands; one that was stopped goes on from its newest checkpoint.

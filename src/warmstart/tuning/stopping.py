@@ -11,7 +11,6 @@ from transformers import TrainerCallback
 
 from warmstart.tuning.average import epoch_over
 
-
 Measured = Callable[[int, float], None]
 """Told an epoch and how good the model was after it; what it raises ends the training."""
 
