@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -79,9 +80,9 @@ class Sweep(Options):
     `learn.rate: {low: 1e-5, high: 1e-4, log: true}`."""
     trials: Annotated[int, Field(ge=1)] | None = None
     """How many settings are tried. None: 20, or every one of a grid."""
-    sampler: Literal["tpe", "random", "grid"] = "tpe"
+    sampler: Literal["auto", "tpe", "random", "grid"] = "auto"
     """How settings are drawn: near those that did well (`tpe`, Bergstra et al. 2011), at `random`, or each combination
-    once in random order (`grid`)."""
+    once in random order (`grid`). auto: `grid` where there are no more combinations than trials, else `tpe`."""
     prune: Literal["none", "median", "hyperband"] = "none"
     """When a trial is given up after an epoch: never, when it is below the `median` of the trials before it at that
     epoch, from the sixth trial on, or by `hyperband` (Li et al. 2018)."""
@@ -117,6 +118,15 @@ class Sweep(Options):
             if self.sampler == "grid" and isinstance(found, Range) and found.points() is None:
                 raise ValueError(f"search.{key}: a grid wants a list of choices, or a range with a step")
         return self
+
+    def resolved(self) -> Self:
+        """The same with its sampler named."""
+        if self.sampler != "auto":
+            return self
+        points = [found.points() if isinstance(found, Range) else found for found in self.search.values()]
+        size = math.prod(len(one) for one in points if one is not None)
+        grid = None not in points and size <= (self.trials or DEFAULT_TRIALS)
+        return self.model_copy(update={"sampler": "grid" if grid else "tpe"})
 
     @property
     def wanted(self) -> int:
@@ -166,7 +176,7 @@ def load_sweep(
     search = {**(values.get("search") or {}), **changes.pop("search", {})}
     values = {**values, **changes, **({"search": search} if search else {})}
     _check_ranges(search, where, lines)
-    sweep = Sweep.check(values, where, lines)
+    sweep = Sweep.check(values, where, lines).resolved()
     if recipe is None:
         folder = Path(path).parent if path is not None else Path()
         recipe = _recipe(sweep, where, lines, folder, recipe_changes or {})

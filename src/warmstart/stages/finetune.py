@@ -188,17 +188,14 @@ def saving_of(recipe: Recipe, ready: Ready, folder: Path, anyway: Iterable[str] 
 def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress, measured: Measured | None = None) -> None:
     """Train on the training rows; publish the model and what the stage did into the run's folder.
 
-    A stage that is finished is used as it stands; one that was stopped goes on from its newest checkpoint.
-
-    Args:
-        measured: Told the headline on the dev rows after every epoch but the last; what it raises ends the training.
+    A stage that is finished is used as it stands; one that was stopped goes on from its newest checkpoint. `measured`
+    is told the headline on dev after every epoch but the last; what it raises ends the training.
     """
     if (folder / ready.stage).exists():
         progress.say(f"{ready.stage} is finished; used as it stands")
         return
     task, tokenizer, window, loaded = ready.task, ready.tokenizer, ready.window, ready.loaded
-    if processes.is_main():
-        # A model without its stage is from a run stopped between the two; the last checkpoint leads to it again.
+    if processes.is_main():  # A model without its stage is from a run stopped between the two, and is made again.
         shutil.rmtree(folder / "model", ignore_errors=True)
     rows = ready.rows
     if ready.kept is not None:
