@@ -141,7 +141,7 @@ def main() -> None:
             "gone_on_with": sum(count > 1 for count in began.values()),
             "lost": proof.asked[0].wanted - sum(one.state == "done" for one in ours.trials),
             "done_twice": sum(count > 1 for count in proof.counted(killed, "finished").values()),
-            "told_twice": sum(count != 1 for count in ended.values()),
+            "told_twice": sum(ended[one.number] != 1 for one in ours.trials),
             "as_left_alone": sum(a == b for a, b in zip(told(ours), told(theirs), strict=True)),
             "best_bit_equal": best_bytes(ours) == best_bytes(theirs),
         }
