@@ -175,6 +175,27 @@ def test_the_median_gives_up_what_is_below_it(asked, tmp_path):
     assert journal.report(bad, 1, 0.65)
 
 
+def test_hyperband_reads_what_is_reported(asked, tmp_path):
+    begin(*asked(trials=7, prune="hyperband"), tmp_path)
+    journal = Journal(tmp_path, load_sweep(tmp_path / "sweep.yaml")[0])
+    for number in range(12):
+        trial = journal.open(journal.begin())
+        given_up = [journal.report(trial, epoch, 1 - number / 12) for epoch in range(1, 10)]
+        journal.tell(number, None if any(given_up) else 1 - number / 12, "PRUNED" if any(given_up) else "COMPLETE")
+    assert {one.state.name for one in journal.trials()} == {"COMPLETE", "PRUNED"}
+    assert journal.best().number == 0
+
+
+def test_the_lowest_can_be_the_best(asked, quick, tmp_path):
+    found = sweep(*asked(metric="accuracy", goal="lowest"), tmp_path)
+    assert found.best.value == min(one.value for one in found.trials)
+
+
+def test_a_metric_that_is_not_measured_is_refused(asked, quick, tmp_path):
+    with pytest.raises(RecipeError, match=r"metric: acuracy is not measured on dev; did you mean 'accuracy'"):
+        sweep(*asked(metric="acuracy"), tmp_path)
+
+
 def test_measuring_on_the_way_changes_no_weight(recipe, tmp_path):
     told = []
     plain = carry_out(recipe, tmp_path / "plain")

@@ -90,7 +90,7 @@ def command(
 def _asked(source: str, values: dict[str, Any]) -> tuple[Sweep, Recipe]:
     """The sweep, and the recipe that it searches around."""
     from warmstart.recipe import load_recipe, load_sweep, make_recipe
-    from warmstart.recipe.sweep import is_sweep
+    from warmstart.recipe.sweeps import is_sweep
 
     changes: dict[str, Any] = {name: values[name] for name in OWN if values[name] is not None}
     changes["search"] = parse_search(values["search"])

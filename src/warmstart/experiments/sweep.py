@@ -27,7 +27,7 @@ from warmstart.jsons import read_text
 from warmstart.pipeline import carry_out
 from warmstart.progress import Progress, silent
 from warmstart.recipe import Recipe, Sweep, absolute, load_sweep
-from warmstart.recipe.sweep import settings_in
+from warmstart.recipe.sweeps import settings_in
 from warmstart.run import Run
 
 ASKED = "sweep.yaml"
@@ -50,12 +50,12 @@ def begin(sweep: Sweep, recipe: Recipe, folder: Path) -> None:
     """Lay out a sweep's folder, or find that the one there is of this very sweep."""
     if processes.count() > 1:
         raise RecipeError("sweep: started by torchrun, but a trial is one process; start it as it is, with --workers")
-    whole = sweep.model_copy(update={"recipe": absolute(recipe).model_dump(mode="json")})
+    whole = _whole(sweep, recipe)
     if folder.exists() and not (folder / ASKED).is_file() and any(one.name[0] != "." for one in folder.iterdir()):
         raise RunError(f"{folder} holds files that are no sweep; choose another place with --out")
     with alone(folder / ".sweep.lock"):
         if (folder / ASKED).is_file():
-            there, asked = (_flat(one.model_dump(mode="json")) for one in (load_sweep(folder / ASKED)[0], whole))
+            there, asked = (_flat(one.model_dump(mode="json")) for one in (_whole(*load_sweep(folder / ASKED)), whole))
             other = [key for key in sorted({*there, *asked}) if key not in FREE and there.get(key) != asked.get(key)]
             if other:
                 told = "\n".join(f"  {key}: there {there.get(key)!r}, asked for {asked.get(key)!r}" for key in other)
@@ -216,6 +216,11 @@ def told(settings: dict[str, Any]) -> str:
     return ", ".join(
         f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}" for name, value in settings.items()
     )
+
+
+def _whole(sweep: Sweep, recipe: Recipe) -> Sweep:
+    """The sweep with its recipe in it, paths made absolute."""
+    return sweep.model_copy(update={"recipe": absolute(recipe).model_dump(mode="json")})
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

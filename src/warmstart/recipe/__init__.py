@@ -15,7 +15,8 @@ from warmstart.recipe.recipe import (
     shipped,
 )
 from warmstart.recipe.stages import WITHIN, Before, Pretrain, Scratch
-from warmstart.recipe.sweep import Range, Sweep, load_sweep, shipped_sweeps
+from warmstart.recipe.sweep import Range, Sweep
+from warmstart.recipe.sweeps import load_sweep, shipped_sweeps
 
 __all__ = [
     "FILES",
