@@ -35,7 +35,8 @@ class Measuring(TrainerCallback):  # type: ignore[misc]
         was_training = model.training
         value = self.measure()
         model.train(was_training)
-        self.values.append({"epoch": float(state.epoch), "step": state.global_step, "value": value})
+        if math.isfinite(value):  # what is kept is written as JSON
+            self.values.append({"epoch": float(state.epoch), "step": state.global_step, "value": value})
         self.measured(round(state.epoch), value)
 
     def state(self) -> dict[str, Any]:
@@ -58,6 +59,7 @@ class EarlyStop(TrainerCallback):  # type: ignore[misc]
 
     def __init__(self, measure: Callable[[], float], patience: int, measured: Measured | None = None) -> None:
         self.measure, self.patience, self.measured = measure, patience, measured
+        self.tell: Callable[[float], object] = lambda value: None
         self.values: list[dict[str, float]] = []
         self.best: dict[str, torch.Tensor] = {}
         self.since = 0
@@ -76,6 +78,8 @@ class EarlyStop(TrainerCallback):  # type: ignore[misc]
         value = -math.inf if math.isnan(value) else value
         best = max((one["value"] for one in self.values), default=-math.inf)
         self.values.append({"epoch": float(state.epoch), "step": state.global_step, "value": value})
+        if math.isfinite(value):
+            self.tell(value)
         if value > best or not self.best:
             self.best = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
             self.since = 0
