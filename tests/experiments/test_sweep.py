@@ -66,6 +66,9 @@ def test_the_best_recipe_is_written_and_its_model_alone_is_kept(asked, tmp_path,
     assert kept == [str(found.best.number)]
     assert warmstart.load(found.run.folder).predict(["a good film"])
     assert (tmp_path / "s" / "history.svg").is_file()
+    journal = (tmp_path / "s" / FILE).read_bytes()
+    read_sweep(tmp_path / "s")
+    assert (tmp_path / "s" / FILE).read_bytes() == journal  # looking changes nothing
     monkeypatch.setattr(module, "carry_out", crash)
     assert sweep(*asked(trials=2), tmp_path / "s") == found  # and nothing is trained
 

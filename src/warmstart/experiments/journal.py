@@ -37,14 +37,15 @@ class Journal:
         self.optuna = load_optuna()
         self.sweep = sweep
         backend = self.optuna.storages.journal.JournalFileBackend(str(folder / FILE), _Lock(folder / FILE))
-        self.study: optuna.Study = self.optuna.create_study(
-            study_name="sweep",
-            storage=self.optuna.storages.JournalStorage(backend),
-            direction="maximize" if sweep.goal == "highest" else "minimize",
-            sampler=self.optuna.samplers.RandomSampler(),
-            pruner=_pruner(sweep),
-            load_if_exists=True,
-        )
+        storage = self.optuna.storages.JournalStorage(backend)
+        drawing = {"sampler": self.optuna.samplers.RandomSampler(), "pruner": _pruner(sweep)}
+        try:
+            self.study: optuna.Study = self.optuna.load_study(study_name="sweep", storage=storage, **drawing)
+        except KeyError:
+            aim = "maximize" if sweep.goal == "highest" else "minimize"
+            self.study = self.optuna.create_study(
+                study_name="sweep", storage=storage, direction=aim, load_if_exists=True, **drawing
+            )
 
     def trials(self, *states: str) -> list[optuna.trial.FrozenTrial]:
         """The trials that were begun, by number; of some states only, if any is named."""
