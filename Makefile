@@ -84,6 +84,10 @@ proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-equal.
 proof-stages:  ## A recipe of three stages on real data, killed in each, then used again (N= steps of a stage).
 	@$(PROOF) proofs/stages.py $(SIZE)
 
+.PHONY: proof-sweep
+proof-sweep:  ## A sweep of two workers, killed N= times at random instants: no trial is lost or done twice.
+	@$(PROOF) proofs/sweep.py $(SIZE)
+
 .PHONY: proof-corrupt
 proof-corrupt:  ## N= random corruptions of a checkpoint: none is taken in silence.
 	@$(PROOF) proofs/corrupt.py $(SIZE)

@@ -26,6 +26,7 @@ from warmstart.stages.finetune import check_ahead, finetune, make_ready, saving_
 from warmstart.stages.forgetting import FILE as FORGETTING
 from warmstart.stages.multitask import multitask
 from warmstart.stages.prepare import Parts, Rows, read_rows
+from warmstart.tuning.stopping import Measured
 
 
 def carry_out(
@@ -34,6 +35,7 @@ def carry_out(
     progress: Progress = silent,
     rows: Rows | None = None,
     resume_anyway: Iterable[str] = (),
+    measured: Measured | None = None,
 ) -> Run:
     """Carry out a recipe into a folder, or go on with a run that was stopped there.
 
@@ -43,6 +45,8 @@ def carry_out(
     Args:
         rows: Rows handed over in Python, which take the place of the recipe's files.
         resume_anyway: What may differ from when the run was stopped, though the model may then differ too.
+        measured: Told the headline on the dev rows after every epoch of the fine-tuning but the last; what it raises
+            ends the run, which stays unfinished.
     """
     folder = Path(folder)
     if recipe.repeated:
@@ -70,7 +74,7 @@ def carry_out(
             saving = saving_of(recipe, ready, folder, resume_anyway)
             if main:
                 _begin(folder, recipe, parts, stages)
-        finetune(ready, saving, folder, progress)
+        finetune(ready, saving, folder, progress, measured)
         with processes.main_first():
             if main:
                 write_json(folder / "metrics.json", measure(folder, parts, progress))

@@ -55,7 +55,7 @@ def repeat(
     plan = {
         (name, seed): made for seed in _different(seeds) for name, made in make_variants(recipe, variants, seed).items()
     }
-    _check_files(folder, list(plan.values()))
+    check_files(folder, list(plan.values()))
     light = [name for name in variants if keep == "numbers" or (keep != "all" and name not in keep)]
     rows: dict[tuple[str, int], Row] = {}
     told: set[tuple[str, int]] = set()
@@ -163,7 +163,7 @@ def _different(seeds: Sequence[int]) -> Sequence[int]:
     return seeds
 
 
-def _check_files(folder: Path, recipes: Sequence[Recipe]) -> None:
+def check_files(folder: Path, recipes: Sequence[Recipe]) -> None:
     """Refuse data files that changed since runs were made from them; note those that are new here."""
     names = {
         name

@@ -114,7 +114,12 @@ def load_recipe(path: str | Path, changes: Mapping[str, Any] | None = None) -> R
     values, lines = read_yaml(Path(path))
     for key, value in (changes or {}).items():
         put(values, key, value)
-    return _from(Recipe.check(values, name, lines), own)
+    return recipe_of(values, name, lines, own)
+
+
+def recipe_of(values: Mapping[str, Any], where: str, lines: Mapping[str, int], folder: Path) -> Recipe:
+    """Build a recipe from the values of a file; paths in it are taken from a folder."""
+    return _from(Recipe.check(values, where, lines), folder)
 
 
 def shipped() -> dict[str, Path]:
