@@ -6,12 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from warmstart import processes
 from warmstart.deploy.features import Extractor, Vectors
 from warmstart.deploy.predictor import Predictor, Text
 from warmstart.errors import RecipeError
 from warmstart.pipeline import carry_out
 from warmstart.progress import Progress, silent
 from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
+from warmstart.reporting.card import write_card
+from warmstart.reporting.facts import gather
 from warmstart.run import Run
 
 
@@ -52,7 +55,10 @@ def fit(
         made = load_recipe(recipe, changes) if recipe is not None else make_recipe(changes, "fit")
     own = isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED)
     folder = out or default_folder(made, str(recipe) if own else None)
-    return carry_out(made, folder, progress, resume_anyway=resume_anyway)
+    run = carry_out(made, folder, progress, resume_anyway=resume_anyway)
+    if processes.is_main():
+        write_card(gather(run.folder))
+    return run
 
 
 def load(path: str | Path, precision: str = "fp32") -> Predictor:

@@ -23,6 +23,7 @@ VERBS = {
     "evaluate": "Measure a run on a labelled file, or once more on its own test rows.",
     "features": "Write a vector for each text of a file, from any layer of an encoder.",
     "stages": "List the stages kept for all runs, say why a recipe's are not among them, or remove some.",
+    "report": "Write a run's report, one HTML file, and its model card.",
     "show": "Show a run, or the layers of a model.",
 }
 """Each verb is the file of its name in this folder; its help stands here, so that `--help` need not import it."""

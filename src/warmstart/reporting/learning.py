@@ -1,0 +1,123 @@
+"""Sections on the training: its loss, the rate of each layer over it, and what the encoder forgot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from warmstart.encoders.rates import layer_rates
+from warmstart.reporting.blocks import Block, Chart, Matrix, Prose, Section, Table, number, thinned
+from warmstart.reporting.charts import WIDE, heat, lines
+from warmstart.reporting.facts import Facts
+from warmstart.tuning.unfreeze import learning
+
+POINTS = 200
+"""Points of a line that are drawn."""
+TOLD = 20
+"""Of those, points that the table beside it tells."""
+COLUMNS = 60
+"""Moments of a training that the map of rates has."""
+MOMENTS = 8
+"""Moments that the table of what was forgotten has."""
+
+
+def curves(facts: Facts) -> Section | None:
+    """The training loss, and the dev score where it was measured on the way."""
+    training = facts.run.training
+    blocks: list[Block] = []
+    if len(training["history"]) > 1:
+        blocks.append(_loss(training["history"]))
+    measured = [(one["step"], one["value"]) for one in training.get("measured", ()) if one["value"] is not None]
+    if len(measured) > 1:
+        headline = facts.measured[0].headline if facts.measured else "score"
+        blocks.append(_line("dev", f"{headline} on dev", measured, headline))
+    if not blocks:
+        return None
+    told = f"{training['steps']:,} optimizer steps in {training['seconds']:,.0f} s, in {training['precision']}."
+    return Section("curves", "Training", [Prose(told), *blocks])
+
+
+def _loss(history: Sequence[Mapping[str, float]]) -> Chart:
+    names = [name for name in history[-1] if name == "loss" or name.startswith("loss_")]
+    kept = thinned(history, POINTS)
+    series = {
+        name.replace("loss_", "loss of "): [(one["step"], one[name]) for one in kept if name in one] for name in names
+    }
+    columns = ["step", "epoch", *series]
+    rows = [[int(one["step"]), one.get("epoch"), *(one.get(name) for name in names)] for one in thinned(history, TOLD)]
+    last = history[-1]["loss"]
+    about = f"The training loss by optimizer step, from {history[0]['loss']:.3f} to {last:.3f}."
+    return lines(
+        "loss", "Training loss", about, series, ("optimizer steps", "loss"), Table("Training loss", columns, rows)
+    )
+
+
+def _line(name: str, title: str, points: list[tuple[float, float]], up: str) -> Chart:
+    best = max(points, key=lambda one: one[1])
+    about = f"{title} by optimizer step; best {number(best[1])} after step {best[0]:,}."
+    table = Table(title, ["step", up], thinned(points, TOLD))
+    return lines(name, title, about, {up: thinned(points, POINTS)}, ("optimizer steps", up), table)
+
+
+def rates(facts: Facts) -> Section | None:
+    """The learning rate of each layer over the training, which is none while it is held still."""
+    training, recipe = facts.run.training, facts.run.recipe
+    names, history = training.get("layers"), training["history"]
+    if not names or len(history) < 2 or not all("rate" in one and "epoch" in one for one in history):
+        return None
+    layers = recipe.layers
+    peaks = layer_rates(len(names), recipe.learn.rate, layers.decay, layers.head_rate)
+    freeze = len(names) - 1 if layers.freeze == "encoder" else int(layers.freeze)
+    kept = thinned(history, COLUMNS)
+    cells: list[tuple[float, float, float, float]] = []
+    begins: dict[int, float] = {}
+    left = 0.0
+    for one in kept:
+        # The rate that is noted is that of the lowest layer; the others go with it.
+        factor = one["rate"] / peaks[0]
+        middle = (left + one["step"]) / 2
+        phase = middle // layers.unfreeze_every if layers.unfreeze_every else middle * one["epoch"] / one["step"]
+        for place, learns in enumerate(learning(len(names), layers.unfreeze, int(phase), freeze)):
+            value = factor * peaks[place] / max(peaks) if learns else 0.0
+            if learns:
+                begins.setdefault(place, left)
+            cells.append((left, len(names) - 1 - place, one["step"] - left, min(value, 1.0)))
+        left = one["step"]
+    down = [(len(names) - 1 - place, name) for place, name in enumerate(names)]
+    steps = [(step, f"{step:,.0f}") for step in thinned(range(0, int(left) + 1, max(1, int(left) // 6)), 7)]
+    rows = [
+        [name, peaks[place] if place in begins else None, f"{begins[place]:,.0f}" if place in begins else "never"]
+        for place, name in reversed(list(enumerate(names)))
+    ]
+    table = Table("Rates by layer", ["layer", "peak rate", "learns from step"], rows)
+    about = f"Darker is faster, at most {number(max(peaks))}; nothing is drawn while a layer is held still."
+    chart = heat(
+        "rates",
+        "Learning rate of each layer",
+        about,
+        cells,
+        (steps, down),
+        ("optimizer steps", ""),
+        table,
+        (WIDE, 0.9 + 0.2 * len(names)),
+    )
+    words = f"Schedule {recipe.learn.schedule}, decay {layers.decay:g} a layer, unfreezing: {layers.unfreeze}. {about}"
+    return Section("rates", "Rates and unfreezing", [Prose(words), chart])
+
+
+def forgetting(facts: Facts) -> Section | None:
+    """How alike each layer still was to the encoder as it came, and how well it filled masks."""
+    blocks: list[Block] = []
+    for stage, about in facts.run.forgetting.items():
+        seen = thinned(about["seen"], MOMENTS)
+        moments = [f"step {one['step']:,}" for one in seen]
+        layers = list(zip(*(one["agreement"] for one in seen), strict=True))
+        names = ["embeddings", *(f"block {place}" for place in range(len(layers) - 1))]
+        cells = [[(value, round(10 * min(1.0, max(0.0, 1 - value)))) for value in values] for values in layers]
+        note = "Linear CKA with the starting encoder (Kornblith et al. 2019): 1 is unchanged; darker changed more."
+        caption = f"{stage}: agreement of each layer, on {about['rows']:,} texts"
+        blocks.append(Matrix(caption, "layer", moments, names[::-1], cells[::-1], note))
+        if seen[0].get("loss") is not None:
+            rows = [[moment, one["loss"], one["accuracy"]] for moment, one in zip(moments, seen, strict=True)]
+            caption = f"{stage}: {about['masked']:,} masked tokens"
+            blocks.append(Table(caption, ["when", "loss", "accuracy"], rows))
+    return Section("forgetting", "What the encoder forgot", blocks) if blocks else None
