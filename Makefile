@@ -119,3 +119,7 @@ results-forgetting:  ## What four learning rates make an encoder forget (N= seed
 .PHONY: proof-plan
 proof-plan:  ## Plans beside measured time and memory for four recipes of N= steps each. About 10 minutes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/plan.py $(SIZE)
+
+.PHONY: proof-report
+proof-report:  ## Reports of N= tasks opened in Chromium: nothing fetched, nothing overflows, axe finds nothing (AXE_CORE=).
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/report.py $(SIZE)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, TypeVar
 
-LONGEST = 600
+LONGEST = 400
 """Characters of one cell that are shown."""
 MOST_ROWS = 50
 """Rows of one table that are shown."""
@@ -48,6 +48,8 @@ class Chart:
     description: str
     svg: Any
     table: Table
+    open: bool = False
+    """Whether the table is seen at once."""
     kind: str = "chart"
 
 
@@ -107,6 +109,13 @@ def clean(text: str, most: int = LONGEST) -> str:
     plain = "".join(one if one in "\n\t" or _harmless(one) else "\N{REPLACEMENT CHARACTER}" for one in shown)
     more = len(text) - most
     return plain if more <= 0 else f"{plain}… ({more:,} more characters)"
+
+
+def brief(name: str, most: int) -> str:
+    """A name for the edge of a chart: of one too long the middle goes, since names often differ at their ends."""
+    plain = " ".join(clean(name).split())
+    half = (most - 1) // 2
+    return plain if len(plain) <= most else f"{plain[:half]}…{plain[-half:]}"
 
 
 def _harmless(one: str) -> bool:

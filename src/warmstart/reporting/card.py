@@ -35,14 +35,18 @@ KINDS = {
 
 def write_card(facts: Facts) -> Path | None:
     """Write the card beside the model; one that someone has made their own stays, and so does a run without a model."""
-    folder = facts.run.model
-    path = folder / FILE
-    if not (folder / "config.json").is_file():
+    path = facts.run.model / FILE
+    if not has_model(facts):
         return None
     if path.exists() and MARK not in read_text(path, ModelError):
         return None
     write_text(path, make_card(facts))
     return path
+
+
+def has_model(facts: Facts) -> bool:
+    """Whether the run kept its model; an experiment may keep the numbers only."""
+    return (facts.run.model / "config.json").is_file()
 
 
 def make_card(facts: Facts) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from warmstart.reporting.blocks import Chart, Table, clean
+from warmstart.reporting.blocks import Chart, Table, brief
 from warmstart.reporting.svg import HEAT, INK, LINE, MUTED, PAPER, SERIES, inline, style
 
 Points = Sequence[tuple[float, float]]
@@ -63,7 +62,7 @@ def lines(
                 marker=None if many else MARKS[kind],
                 markersize=4,
                 linewidth=1.8,
-                label=clean(label, 40),
+                label=brief(label, 41),
             )
         place.set_xlabel(axes[0])
         place.set_ylabel(axes[1])
@@ -89,7 +88,7 @@ def intervals(
                 place.plot(single, [index - 0.25] * len(single), "|", color=MUTED, markersize=7)
             if value is not None:
                 place.plot([value], [index], "o", color=SERIES[0], markersize=6, markeredgecolor=PAPER)
-        place.set_yticks(range(len(rows)), [textwrap.shorten(clean(row[0], 60), 38, placeholder="…") for row in rows])
+        place.set_yticks(range(len(rows)), [brief(row[0], 39) for row in rows])
         place.set_ylim(len(rows) - 0.4, -0.6)
         place.grid(axis="x")
         place.grid(False, axis="y")

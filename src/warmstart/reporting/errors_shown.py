@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from warmstart.reporting.blocks import (
@@ -13,7 +14,7 @@ from warmstart.reporting.blocks import (
     Prose,
     Section,
     Table,
-    clean,
+    brief,
     first,
     interval,
     number,
@@ -60,14 +61,16 @@ def _large(labels: Sequence[str], counts: Sequence[Sequence[int]], what: str) ->
     chosen = sorted(sorted(range(size), key=lambda a: -wrong[a])[:MOST_LABELS])
     place = {a: number for number, a in enumerate(chosen)}
     cells = [(-0.5 + place[b], place[a], 1.0, counts[a][b] / max(1, sum(counts[a]))) for a in chosen for b in chosen]
-    names = [(float(place[a]), clean(labels[a], 24)) for a in chosen]
+    names = [(float(place[a]), brief(labels[a], 25)) for a in chosen]
     shown, left = first(pairs, 20)
     rows = [[labels[a], labels[b], count, percent(count / max(1, sum(counts[a])))] for count, a, b in shown]
     table = Table("Most frequent confusions", ["data", "model", what, "share of the data's"], rows, left_out=left)
     most = f"the {len(chosen)} labels of {size} with most mistakes" if len(chosen) < size else f"{size} labels"
-    about = f"Rows are the data's answer, columns the model's, for {most}; darker is a larger share of the row."
+    about = (
+        f"Rows are the data's answer, columns the model's, for {most}; a stronger colour is a larger share of the row."
+    )
     side = 2.2 + 0.115 * len(chosen) if len(chosen) > 30 else 2.6 + 0.22 * len(chosen)
-    return heat(
+    drawn = heat(
         "confusion",
         "Confusion",
         about,
@@ -77,6 +80,7 @@ def _large(labels: Sequence[str], counts: Sequence[Sequence[int]], what: str) ->
         table,
         (side, side),
     )
+    return replace(drawn, open=True)
 
 
 def calibration(facts: Facts) -> Section | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from warmstart.errors import RunError
 from warmstart.experiments.estimates import Estimate, over_rows
@@ -110,9 +111,13 @@ def _measured(run: Run, row: Row) -> Measured:
 
 
 def _estimate(scores: Any) -> Estimate:
+    mean = float(scores.mean()) if len(scores) else math.nan
+    if len(scores) and mean in {0.0, 1.0} and np.ptp(scores) == 0:
+        # Rows that are all right, or all wrong, are so in every resample; the exact interval knows better.
+        exact = stats.binomtest(int(mean * len(scores)), len(scores)).proportion_ci()
+        return Estimate(mean, float(exact.low), float(exact.high), len(scores))
     if len(scores) <= MANY:
         return over_rows(scores)
-    mean = float(scores.mean())
     half = 1.96 * float(scores.std(ddof=1)) / math.sqrt(len(scores))
     return Estimate(mean, mean - half, mean + half, len(scores))
 

@@ -89,7 +89,7 @@ def rates(facts: Facts) -> Section | None:
         for place, name in reversed(list(enumerate(names)))
     ]
     table = Table("Rates by layer", ["layer", "peak rate", "learns from step"], rows)
-    about = f"Darker is faster, at most {number(max(peaks))}; nothing is drawn while a layer is held still."
+    about = f"A stronger colour is faster, at most {number(max(peaks))}; nothing is drawn while a layer is held still."
     chart = heat(
         "rates",
         "Learning rate of each layer",
@@ -100,7 +100,7 @@ def rates(facts: Facts) -> Section | None:
         table,
         (WIDE, 0.9 + 0.2 * len(names)),
     )
-    words = f"Schedule {recipe.learn.schedule}, decay {layers.decay:g} a layer, unfreezing: {layers.unfreeze}. {about}"
+    words = f"Schedule {recipe.learn.schedule}, decay {layers.decay:g} a layer, unfreezing: {layers.unfreeze}."
     return Section("rates", "Rates and unfreezing", [Prose(words), chart])
 
 
@@ -113,7 +113,7 @@ def forgetting(facts: Facts) -> Section | None:
         layers = list(zip(*(one["agreement"] for one in seen), strict=True))
         names = ["embeddings", *(f"block {place}" for place in range(len(layers) - 1))]
         cells = [[(value, round(10 * min(1.0, max(0.0, 1 - value)))) for value in values] for values in layers]
-        note = "Linear CKA with the starting encoder (Kornblith et al. 2019): 1 is unchanged; darker changed more."
+        note = "Linear CKA with the starting encoder (Kornblith et al. 2019): 1 is unchanged, a stronger colour is not."
         caption = f"{stage}: agreement of each layer, on {about['rows']:,} texts"
         blocks.append(Matrix(caption, "layer", moments, names[::-1], cells[::-1], note))
         if seen[0].get("loss") is not None:

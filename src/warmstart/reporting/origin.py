@@ -105,10 +105,10 @@ def again(facts: Facts) -> Section:
     )
 
 
-def card(facts: Facts, text: str) -> Section:
+def card(text: str) -> Section:
     """The model card, as it stands beside the model."""
     about = "model/README.md, which stands beside the model; edit it there: licence and language are not known here."
-    return Section("card", "Model card", [Prose(about), Code("Model card", text, folded=True)])
+    return Section("card", "Model card", [Prose(about), Code("The text of the card", text, folded=True)])
 
 
 def _yaml(values: Any) -> str:

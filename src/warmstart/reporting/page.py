@@ -10,7 +10,7 @@ from warmstart.artifacts import disk_errors, write_text
 from warmstart.errors import MissingExtra, RunError
 from warmstart.reporting import errors_shown, learning, origin, scores
 from warmstart.reporting.blocks import Section, clean, number
-from warmstart.reporting.card import make_card, write_card
+from warmstart.reporting.card import has_model, make_card, write_card
 from warmstart.reporting.facts import Facts, gather
 from warmstart.reporting.svg import style
 from warmstart.reporting.verdict import verdict, warnings
@@ -66,7 +66,7 @@ def _sections(facts: Facts) -> Iterator[Section | None]:
     yield learning.forgetting(facts)
     yield origin.recipe(facts)
     yield origin.again(facts)
-    yield origin.card(facts, make_card(facts))
+    yield origin.card(make_card(facts)) if has_model(facts) else None
 
 
 def _template() -> Any:
@@ -84,8 +84,9 @@ def _template() -> Any:
         finalize=_shown,
     )
     environment.filters["safe_svg"] = Markup
+    environment.filters["short"] = clean
     environment.filters["long"] = lambda text: clean(text, LONGEST_CODE)
-    environment.tests["amount"] = lambda value: isinstance(value, int | float) or value is None
+    environment.tests["amount"] = _is_amount
     return environment.get_template("page.html.jinja")
 
 
@@ -94,6 +95,15 @@ def _shown(value: Any) -> Any:
     if hasattr(value, "__html__"):
         return value
     return clean(value, LONGEST_CODE) if isinstance(value, str) else number(value)
+
+
+def _is_amount(value: Any) -> bool:
+    """Whether a cell is set to the right."""
+    return (
+        value is None
+        or isinstance(value, int | float)
+        or (isinstance(value, str) and value[:-1].replace(".", "").isdigit() and value.endswith("%"))
+    )
 
 
 def _told(folder: str | Path, make: Any) -> Any:

@@ -70,7 +70,7 @@ def _variants(variants: list[Mapping[str, Any]], headline: str, part: str) -> Bl
     ]
     return intervals(
         "variants",
-        f"{headline} of each variant",
+        f"Variants by {headline}",
         f"The mean {headline} over seeds on {part} with its 95% interval; small strokes are single seeds.",
         dots,
         headline,

@@ -41,6 +41,8 @@ _STYLE = {
     "legend.frameon": False,
     "legend.fontsize": 9,
 }
+WIDE = 600
+"""Pixels beyond which a chart is scrolled on a phone rather than made too small to read."""
 _FONTS = re.compile(r"font-family:[^;]*;?\s*")
 
 
@@ -73,10 +75,12 @@ def inline(figure: object, name: str, title: str, description: str) -> str:
         element = ElementTree.Element(tag, {"id": f"{name}-{tag}"})
         element.text = words
         root.insert(number, element)
-    width, height = root.attrib["viewBox"].split()[2:]
+    # Matplotlib counts in points, a page in pixels, of which there are four to three points.
+    width, height = (f"{float(one) * 4 / 3:.0f}" for one in root.attrib["viewBox"].split()[2:])
     box = {"viewBox": root.attrib["viewBox"], "width": width, "height": height}
     root.attrib.clear()
-    told = {"role": "img", "aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-desc"}
+    told = {"class": "wide tall" if int(height) > WIDE else "wide"} if int(width) > WIDE else {}
+    told |= {"role": "img", "aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-desc"}
     root.attrib.update({**box, **told})
     return ElementTree.tostring(root, encoding="unicode")
 

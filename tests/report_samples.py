@@ -83,7 +83,9 @@ def diagnosis(labels=("neg", "pos")) -> dict:
         ],
         "label_errors": {
             "how": "confident learning over five folds",
-            "rows": [{"row": "train.csv:3", "text": "a great film", "answer": "neg", "suggested": "pos", "score": 0.02}],
+            "rows": [
+                {"row": "train.csv:3", "text": "a great film", "answer": "neg", "suggested": "pos", "score": 0.02}
+            ],
         },
         "tables": [{"title": "Ranks", "note": "of the answer", "columns": ["rank", "rows"], "rows": [[1, 12], [2, 4]]}],
     }
