@@ -80,6 +80,15 @@ def diagnosis(labels=("neg", "pos")) -> dict:
         "thresholds": [
             {"precision": 0.95, "confidence": 0.83, "answered": 0.71},
             {"precision": 0.99, "confidence": None, "answered": 0.0},
+            {
+                "abstain": 0.1,
+                "confidence": 0.4,
+                "answered": 0.9,
+                "measured": 0.93,
+                "low": 0.88,
+                "high": 0.97,
+                "rows": 24,
+            },
         ],
         "label_errors": {
             "how": "confident learning over five folds",

@@ -14,7 +14,7 @@ from warmstart.pipeline import carry_out
 from warmstart.progress import Progress, silent
 from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
 from warmstart.reporting.card import write_card
-from warmstart.reporting.facts import gather
+from warmstart.reporting.facts import read_facts
 from warmstart.run import Run
 
 
@@ -57,7 +57,7 @@ def fit(
     folder = out or default_folder(made, str(recipe) if own else None)
     run = carry_out(made, folder, progress, resume_anyway=resume_anyway)
     if processes.is_main():
-        write_card(gather(run.folder))
+        write_card(read_facts(run.folder))
     return run
 
 

@@ -10,7 +10,7 @@ import warmstart
 from warmstart.artifacts import verify
 from warmstart.encoders.untrusted import check_folder
 from warmstart.reporting.card import MARK, write_card
-from warmstart.reporting.facts import gather
+from warmstart.reporting.facts import read_facts
 
 
 @pytest.fixture
@@ -58,12 +58,12 @@ def test_names_from_anywhere_are_no_markup(copy):
     about = json.loads((copy.folder / "data.json").read_text())
     about["parts"]["train"]["files"] = ["/x/a`|<img src=x>\n---\n# h.csv"]
     (copy.folder / "data.json").write_text(json.dumps(about))
-    text = write_card(gather(copy.folder)).read_text(encoding="utf-8")
+    text = write_card(read_facts(copy.folder)).read_text(encoding="utf-8")
     assert "`a <img src=x> --- # h.csv`" in text
     assert huggingface_hub.ModelCard(text).data.pipeline_tag == "text-classification"
 
 
 def test_a_run_without_a_model_has_none(copy):
     shutil.rmtree(copy.model)
-    assert write_card(gather(copy.folder)) is None
+    assert write_card(read_facts(copy.folder)) is None
     assert 'id="card"' not in copy.report().read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ import warmstart
 from report_samples import diagnosis, evidence
 from warmstart.cli.main import app
 from warmstart.reporting.blocks import clean, thinned
-from warmstart.reporting.facts import gather
+from warmstart.reporting.facts import read_facts
 from warmstart.reporting.page import render
 from warmstart.reporting.verdict import verdict, warnings
 
@@ -150,14 +150,14 @@ def test_leaks_and_failures_come_first(copy):
     leak = {"kind": "shared", "severity": "warning", "message": "m", "file": "", "line": 0, "count": 7, "unit": ""}
     about = json.loads((copy.folder / "data.json").read_text())
     (copy.folder / "data.json").write_text(json.dumps({**about, "findings": [leak]}))
-    facts = gather(copy.folder)
+    facts = read_facts(copy.folder)
     assert "7 findings of the kind shared, so the score may be too good" in next(warnings(facts))
     page = render(facts)
     assert page.index("may be too good") < page.index(verdict(facts).split(";")[0][:12])
 
 
 def test_the_same_run_gives_the_same_page(full):
-    assert render(gather(full.folder)) == render(gather(full.folder))
+    assert render(read_facts(full.folder)) == render(read_facts(full.folder))
 
 
 def test_no_folder_of_this_machine_is_told(full, tmp_path):

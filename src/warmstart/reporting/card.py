@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from warmstart.artifacts import write_text
+from warmstart.artifacts import MANIFEST, write_text
 from warmstart.encoders.architectures import POOLED
 from warmstart.errors import ModelError
 from warmstart.jsons import read_object, read_text
@@ -46,7 +46,7 @@ def write_card(facts: Facts) -> Path | None:
 
 def has_model(facts: Facts) -> bool:
     """Whether the run kept its model; an experiment may keep the numbers only."""
-    return (facts.run.model / "config.json").is_file()
+    return (facts.run.model / MANIFEST).is_file()
 
 
 def make_card(facts: Facts) -> str:
@@ -118,6 +118,8 @@ def _use(facts: Facts) -> str:
     if facts.task == "rank":
         asked = '[("a query", "a document")]'
     ours = f'```python\nimport warmstart\n\nprint(warmstart.load("model").predict({asked}))\n```'
+    if not (facts.run.model / "config.json").is_file():
+        return f"{ours}\n\nIt is several models that answer as one, so warmstart opens it."
     about = read_object(facts.run.model / "config.json", ModelError, finite=False)
     if facts.task == "rank" and (facts.run.model / "modules.json").is_file():
         plain = 'from sentence_transformers import SentenceTransformer\n\nmodel = SentenceTransformer("model")'

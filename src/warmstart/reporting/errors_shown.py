@@ -92,16 +92,24 @@ def calibration(facts: Facts) -> Section | None:
         errors = f"expected calibration error {number(found['before']['ece'])} before"
         after = f", {number(found['after']['ece'])} after" if found.get("after") else ""
         blocks.append(Prose(f"{fitted}{errors}{after}."))
-    if lines_drawn := facts.diagnosis.get("thresholds"):
-        rows = [
-            [percent(one["precision"]), one["confidence"], percent(one["answered"])]
-            if one.get("confidence") is not None
-            else [percent(one["precision"]), None, "–"]
-            for one in lines_drawn[:30]
-        ]
-        columns = ["wanted precision", "answer from confidence", "rows answered"]
-        blocks.append(Table("Where to draw the line", columns, rows))
+    if drawn := facts.diagnosis.get("thresholds"):
+        blocks.append(_thresholds(drawn[:30]))
     return Section("calibration", "Is its confidence right?", blocks) if blocks else None
+
+
+def _thresholds(drawn: Sequence[Mapping[str, Any]]) -> Table:
+    """From which confidence to answer, to have a precision or to hold back a share."""
+    rows = []
+    for one in drawn:
+        precise = one.get("precision") is not None
+        wanted = f"precision {number(one['precision'])}" if precise else f"{percent(one['abstain'])} held back"
+        never = one["confidence"] is None
+        bounds = interval(one.get("low"), one.get("high"))
+        rows.append(
+            [wanted, one["confidence"], None if never else percent(one["answered"]), one.get("measured"), bounds]
+        )
+    columns = ["wanted", "answer from confidence", "rows answered", "precision then", "95% interval"]
+    return Table("Where to draw the line", columns, rows)
 
 
 def _reliability(found: Mapping[str, Any]) -> Chart:
@@ -150,7 +158,7 @@ def slices(facts: Facts) -> Section | None:
 
 def mistakes(facts: Facts) -> Section | None:
     """Wrong answers to read, the most confident first, and rows whose label may be wrong."""
-    blocks: list[Block] = []
+    blocks: list[Block] = [Prose(f"Note: {one}.") for one in facts.diagnosis.get("notes", ())[:10]]
     if found := facts.diagnosis.get("mistakes"):
         shown, left = first(found, 40)
         rows = [[one["row"], one["text"], one["answer"], one["given"], one.get("confidence")] for one in shown]

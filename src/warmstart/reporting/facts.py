@@ -80,7 +80,7 @@ class Facts:
         return Path(said).name if is_folder(said) else said or "an encoder from scratch"
 
 
-def gather(folder: str | Path) -> Facts:
+def read_facts(folder: str | Path) -> Facts:
     """Read a finished run."""
     run = Run(folder)
     parts = [part for part in PREDICTIONS if part in run.metrics]

@@ -11,7 +11,7 @@ from warmstart.errors import MissingExtra, RunError
 from warmstart.reporting import errors_shown, learning, origin, scores
 from warmstart.reporting.blocks import Section, clean, number
 from warmstart.reporting.card import has_model, make_card, write_card
-from warmstart.reporting.facts import Facts, gather
+from warmstart.reporting.facts import Facts, read_facts
 from warmstart.reporting.svg import style
 from warmstart.reporting.verdict import verdict, warnings
 
@@ -26,7 +26,7 @@ def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
     Args:
         out: Where to write it; `report.html` in the run's folder by default.
     """
-    facts = _told(folder, gather)
+    facts = _told(folder, read_facts)
     path = Path(out) if out is not None else facts.run.folder / FILE
     if not path.parent.is_dir():
         raise RunError(f"{path}: there is no folder {path.parent}; make it, or choose another with --out")

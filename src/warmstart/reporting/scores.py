@@ -58,7 +58,7 @@ def _variants(variants: list[Mapping[str, Any]], headline: str, part: str) -> Bl
             interval(one.get("low"), one.get("high")),
             len(one.get("seeds", ())),
             len(one.get("failed") or {}),
-            " ".join(number(value) for value in (one.get("values") or [])[:20]),
+            " ".join(number(value) for value in _values(one)[:20]),
             _duration(one.get("seconds")),
         ]
         for one in shown
@@ -66,7 +66,7 @@ def _variants(variants: list[Mapping[str, Any]], headline: str, part: str) -> Bl
     columns = ["variant", "mean", "sd", "95% interval", "seeds", "failed", "each seed", "time"]
     table = Table(f"{headline} on {part} by variant", columns, rows, left_out=left)
     dots: list[Dot] = [
-        (str(one["variant"]), one["mean"], one.get("low"), one.get("high"), one.get("values") or []) for one in shown
+        (str(one["variant"]), one["mean"], one.get("low"), one.get("high"), _values(one)) for one in shown
     ]
     return intervals(
         "variants",
@@ -76,6 +76,11 @@ def _variants(variants: list[Mapping[str, Any]], headline: str, part: str) -> Bl
         headline,
         table,
     )
+
+
+def _values(variant: Mapping[str, Any]) -> list[float]:
+    """What single seeds came to, as far as it was measured."""
+    return [value for value in variant.get("values") or () if value is not None]
 
 
 def _failed(variants: list[Mapping[str, Any]]) -> Iterator[Prose]:
