@@ -94,7 +94,7 @@ def main() -> None:
     for task, size, looks in rows:
         for one in looks:
             assert size < LARGEST, (task, size)
-            assert not (one.messages or one.requests or one.grave), (task, asdict(one))
+            assert [*one.messages, *one.requests, *one.grave] == [], (task, asdict(one))
             assert one.overflow <= 0, (task, asdict(one))
     if args.write:
         write_page("report", "Reports in a browser", "make proof-report", told(rows))
@@ -122,17 +122,17 @@ def told(rows: list[tuple[str, int, list[Seen]]]) -> str:
     table = "\n".join(lines)
     views = sum(len(looks) for _, _, looks in rows)
     return f"""\
-**{views} of {views}** views of the reports of {len(rows)} short runs on real data are clean: nothing is fetched, nothing
-is said on the console, the page is never wider than the screen, no file reaches 3 MB, and axe-core finds nothing
-serious or critical.
+**{views} of {views}** views of the reports of {len(rows)} short runs on real data are clean: nothing is fetched,
+nothing is said on the console, the page is never wider than the screen, no file reaches 3 MB, and axe-core finds
+nothing serious or critical.
 
 | run | size | views | console messages | requests | wider than the screen | serious or critical | any violation |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 {table}
 
 Each page is opened from its file in headless Chromium, at 1280 and at 390 pixels, light and dark, without a network;
-overflow and axe-core look at it with everything unfolded. The runs are of {QUICK["max_steps"]} steps: what is measured is
-the page, not the model."""
+overflow and axe-core look at it with everything unfolded. The runs are of {QUICK["max_steps"]} steps: what is
+measured is the page, not the model."""
 
 
 if __name__ == "__main__":
