@@ -16,7 +16,7 @@ def loaded_by(code: str) -> set[str]:
 
 
 HELP = "from typer.testing import CliRunner; from warmstart.cli.main import app; r = CliRunner().invoke(app, {}); "
-VERBS = [[], ["fit"], ["plan"], ["check"], ["predict"], ["evaluate"], ["features"], ["stages"], ["show"]]
+VERBS = [[], ["fit"], ["plan"], ["check"], ["predict"], ["evaluate"], ["features"], ["stages"], ["show"], ["doctor"]]
 
 
 @pytest.mark.parametrize("code", ["import warmstart", "import warmstart.recipe", "import warmstart.cli.main"])

@@ -126,9 +126,7 @@ def test_a_wrong_setting_is_refused_and_leaves_no_folder(encoder, files, tmp_pat
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    "option", [{"eval_strategy": "epoch"}, {"report_to": "comet_ml"}, {"optim": "nothing"}, {"bf16": True}]
-)
+@pytest.mark.parametrize("option", [{"eval_strategy": "epoch"}, {"optim": "nothing"}, {"bf16": True}])
 def test_a_trainer_option_that_cannot_be_is_an_error_of_the_recipe(encoder, files, tmp_path, option):
     with pytest.raises(RecipeError, match="trainer"):
         warmstart.fit(model=encoder, train=files["train"], out=tmp_path / "run", **FAST, trainer=option)

@@ -13,6 +13,7 @@ import transformers
 
 from warmstart.encoders.precision import Precision
 from warmstart.errors import RecipeError, nearest
+from warmstart.trackers import trackers_of
 
 _SAID_ELSEWHERE = {
     "output_dir": "--out",
@@ -99,6 +100,7 @@ def arguments(settings: Settings, folder: Path, precision: Precision) -> transfo
         "dataloader_pin_memory": torch.cuda.is_available(),
         "use_cpu": not (torch.cuda.is_available() or torch.backends.mps.is_available()),
         "report_to": "none",
+        "run_name": folder.parent.name,
     }
     try:
         return transformers.TrainingArguments(**{**ours, **settings.trainer})
@@ -107,10 +109,11 @@ def arguments(settings: Settings, folder: Path, precision: Precision) -> transfo
 
 
 def check_trainer_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that the Trainer does not have, or that a field of the recipe holds."""
+    """Refuse options that the Trainer lacks, or that a field of the recipe holds, and trackers it cannot use."""
     known = {one.name for one in dataclasses.fields(transformers.TrainingArguments) if one.init}
     for name in options:
         if name in _SAID_ELSEWHERE:
             raise RecipeError(f"trainer.{name}: say it with {_SAID_ELSEWHERE[name]}")
         if name not in known:
             raise RecipeError(f"trainer.{name} is not one of TrainingArguments; {nearest(name, known)}")
+    trackers_of(options.get("report_to"))

@@ -24,6 +24,7 @@ from warmstart.progress import Progress, silent
 from warmstart.settings import Settings, arguments
 from warmstart.signals import StopAsked, stop_asked
 from warmstart.steps import batches_of, epochs_of, grouped, passes
+from warmstart.trackers import keep_in, tracker_errors
 from warmstart.tuning.average import Averaging
 from warmstart.tuning.batches import EpochBatches, EpochRows, LengthBatches, Loader, RandomBatches
 from warmstart.tuning.consistency import divergence, doubled
@@ -118,13 +119,17 @@ def train(
         try:
             args = arguments(settings, folder, precision)
             trainer = _trainer(model, task, tokenizer, rows, settings, args, where, saving, asked, keeping)
-        except (ValueError, RuntimeError, ImportError) as error:  # as for a tracker that is not installed
+        except (ValueError, RuntimeError, ImportError) as error:
             raise RecipeError(f"trainer: {error}") from None
         trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
         trainer.add_callback(_ShowProgress(progress, stack))
         trainer.add_callback(_Save(trainer))
-        done = trainer.train(resume_from_checkpoint=_newest(saving, progress))
+        keep_in(trainer.callback_handler.callbacks, folder)
         early = keeping.get("stop_early")
+        if early:
+            early.tell = lambda value: trainer.log({"eval_score": value})
+        with tracker_errors(args.report_to):
+            done = trainer.train(resume_from_checkpoint=_newest(saving, progress))
         if trainer.stop and done.global_step < trainer.state.max_steps and not (early and early.over):
             name = asked.name or "A signal"  # one that came to another process
             raise Stopped(f"{name} came: saved after step {done.global_step}; the same command goes on from there")

@@ -25,6 +25,7 @@ VERBS = {
     "stages": "List the stages kept for all runs, say why a recipe's are not among them, or remove some.",
     "report": "Write a run's report, one HTML file, and its model card.",
     "show": "Show a run, or the layers of a model.",
+    "doctor": "Show versions, hardware and what is missing, and warn of what is known to go wrong.",
 }
 """Each verb is the file of its name in this folder; its help stands here, so that `--help` need not import it."""
 

@@ -118,6 +118,11 @@ def findings(found: Iterable[Mapping[str, Any]]) -> None:
         )
 
 
+def warn(message: str) -> None:
+    """A warning on standard error."""
+    errors.print(f"[yellow]warning[/] {escape(message)}", highlight=False, soft_wrap=True)
+
+
 def window(about: Mapping[str, Any]) -> str:
     """A run's window and what it cut of the training rows, in one line."""
     rule = Window(**{name: value for name, value in about.items() if name != "train"}).rule()

@@ -22,6 +22,7 @@ class EarlyStop(TrainerCallback):  # type: ignore[misc]
 
     def __init__(self, measure: Callable[[], float], patience: int) -> None:
         self.measure, self.patience = measure, patience
+        self.tell: Callable[[float], object] = lambda value: None
         self.values: list[dict[str, float]] = []
         self.best: dict[str, torch.Tensor] = {}
         self.since = 0
@@ -40,6 +41,8 @@ class EarlyStop(TrainerCallback):  # type: ignore[misc]
         value = -math.inf if math.isnan(value) else value
         best = max((one["value"] for one in self.values), default=-math.inf)
         self.values.append({"epoch": float(state.epoch), "step": state.global_step, "value": value})
+        if math.isfinite(value):
+            self.tell(value)
         if value > best or not self.best:
             self.best = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
             self.since = 0
