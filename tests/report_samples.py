@@ -50,7 +50,7 @@ def diagnosis(labels=("neg", "pos")) -> dict:
         for n in range(3, 10)
     ]
     better = [{**one, "accuracy": one["confidence"] - 0.02} for one in bins]
-    wrong = {"row": "test.csv:12", "text": HOSTILE, "answer": "pos", "given": "neg", "confidence": 0.998}
+    wrong = {"row": "/home/someone/test.csv:12", "text": HOSTILE, "answer": "pos", "given": "neg", "confidence": 0.998}
     return {
         "part": "test",
         "task": "classify",

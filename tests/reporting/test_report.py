@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import warmstart
 from report_samples import diagnosis, evidence
 from warmstart.cli.main import app
-from warmstart.reporting.blocks import clean, thinned
+from warmstart.reporting.blocks import clean, thinned, without_folders
 from warmstart.reporting.facts import read_facts
 from warmstart.reporting.page import render
 from warmstart.reporting.verdict import verdict, warnings
@@ -48,6 +48,7 @@ class Reader(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+        self.text += " " if tag in {"td", "th"} else ""
 
     def handle_data(self, data):
         self.text += data
@@ -156,6 +157,18 @@ def test_leaks_and_failures_come_first(copy):
     assert page.index("may be too good") < page.index(verdict(facts).split(";")[0][:12])
 
 
+def test_layers_learn_when_the_plan_says(encoder, files, tmp_path):
+    learn = {"rate": 1e-3, "max_steps": 12, "batch": 8, "precision": "fp32"}
+    layers = {"unfreeze": "gradual", "unfreeze_every": 3, "decay": 0.5, "freeze": 1}
+    run = warmstart.fit(
+        model=encoder, train=files["train"], test=files["test"], learn=learn, layers=layers, out=tmp_path / "run"
+    )
+    _, page = read(run.report())
+    told = page.text.partition("learns from step")[2].split()
+    expected = "head 0.001 0 block 2 5.0e-04 3 block 1 2.5e-04 6 block 0 1.2e-04 9 embeddings – never"
+    assert told[:18] == expected.split()
+
+
 def test_the_same_run_gives_the_same_page(full):
     assert render(read_facts(full.folder)) == render(read_facts(full.folder))
 
@@ -164,6 +177,8 @@ def test_no_folder_of_this_machine_is_told(full, tmp_path):
     text, _ = read(full.report())
     assert str(tmp_path.parent) not in text
     assert full.recipe.model not in text
+    assert "/home/someone" not in text
+    assert without_folders("see /a/b c.csv and '/x/y.csv:3', or and/or") == "see b c.csv and 'y.csv:3', or and/or"
 
 
 def test_what_is_wrong_is_said(copy, tmp_path):

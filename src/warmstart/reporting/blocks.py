@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ MOST_ROWS = 50
 MOST_LABELS = 60
 """Labels of a matrix that are shown."""
 
+_FOLDERS = re.compile(r"(?<![^\s'\"`(])/(?:[^\s/'\"`]+/)+")
 T = TypeVar("T")
 
 
@@ -48,8 +50,6 @@ class Chart:
     description: str
     svg: Any
     table: Table
-    open: bool = False
-    """Whether the table is seen at once."""
     kind: str = "chart"
 
 
@@ -132,7 +132,7 @@ def number(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:.1e}" if 0 < abs(value) < 5e-4 else f"{value:,.3f}"
+        return f"{value:.1e}" if 0 < abs(value) < 1e-3 else f"{value:,.3f}"
     return str(value)
 
 
@@ -144,6 +144,11 @@ def interval(low: Any, high: Any) -> str:
 def percent(share: float) -> str:
     """A share as a person reads it."""
     return f"{share:.1%}"
+
+
+def without_folders(text: str) -> str:
+    """A message with its absolute paths cut down to names."""
+    return _FOLDERS.sub("", text)
 
 
 def name_of(path: str) -> str:

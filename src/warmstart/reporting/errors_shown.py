@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from warmstart.reporting.blocks import (
@@ -17,8 +16,10 @@ from warmstart.reporting.blocks import (
     brief,
     first,
     interval,
+    name_of,
     number,
     percent,
+    without_folders,
 )
 from warmstart.reporting.charts import Dot, heat, intervals, lines
 from warmstart.reporting.facts import Facts
@@ -54,9 +55,8 @@ def _shade(count: int, total: int) -> int:
 
 def _large(labels: Sequence[str], counts: Sequence[Sequence[int]], what: str) -> Chart:
     size = len(labels)
-    pairs = sorted(
-        ((counts[a][b], a, b) for a in range(size) for b in range(size) if a != b and counts[a][b]), reverse=True
-    )
+    pairs = [(counts[a][b], a, b) for a in range(size) for b in range(size) if a != b and counts[a][b]]
+    pairs.sort(key=lambda one: (-one[0], one[1], one[2]))
     wrong = [sum(counts[a]) + sum(row[a] for row in counts) - 2 * counts[a][a] for a in range(size)]
     chosen = sorted(sorted(range(size), key=lambda a: -wrong[a])[:MOST_LABELS])
     place = {a: number for number, a in enumerate(chosen)}
@@ -70,7 +70,7 @@ def _large(labels: Sequence[str], counts: Sequence[Sequence[int]], what: str) ->
         f"Rows are the data's answer, columns the model's, for {most}; a stronger colour is a larger share of the row."
     )
     side = 2.2 + 0.115 * len(chosen) if len(chosen) > 30 else 2.6 + 0.22 * len(chosen)
-    drawn = heat(
+    return heat(
         "confusion",
         "Confusion",
         about,
@@ -80,7 +80,6 @@ def _large(labels: Sequence[str], counts: Sequence[Sequence[int]], what: str) ->
         table,
         (side, side),
     )
-    return replace(drawn, open=True)
 
 
 def calibration(facts: Facts) -> Section | None:
@@ -158,16 +157,18 @@ def slices(facts: Facts) -> Section | None:
 
 def mistakes(facts: Facts) -> Section | None:
     """Wrong answers to read, the most confident first, and rows whose label may be wrong."""
-    blocks: list[Block] = [Prose(f"Note: {one}.") for one in facts.diagnosis.get("notes", ())[:10]]
+    blocks: list[Block] = [
+        Prose(f"Note: {without_folders(str(one))}.") for one in facts.diagnosis.get("notes", ())[:10]
+    ]
     if found := facts.diagnosis.get("mistakes"):
         shown, left = first(found, 40)
-        rows = [[one["row"], one["text"], one["answer"], one["given"], one.get("confidence")] for one in shown]
+        rows = [[name_of(one["row"]), one["text"], one["answer"], one["given"], one.get("confidence")] for one in shown]
         columns = ["row", "text", "data", "model", "confidence"]
         blocks.append(Table("Mistakes to read", columns, [_plain(row) for row in rows], left_out=left))
     wrong = facts.diagnosis.get("label_errors") or {}
     if found := wrong.get("rows"):
         shown, left = first(found, 40)
-        rows = [[one["row"], one["text"], one["answer"], one["suggested"], one.get("score")] for one in shown]
+        rows = [[name_of(one["row"]), one["text"], one["answer"], one["suggested"], one.get("score")] for one in shown]
         columns = ["row", "text", "data", "suggested", "score"]
         table = Table(
             "Labels that may be wrong", columns, [_plain(row) for row in rows], str(wrong.get("how", "")), left
@@ -192,9 +193,11 @@ def tables(facts: Facts) -> Section | None:
 
 
 def _plain(row: Sequence[Any]) -> list[Any]:
-    """Cells that are text or numbers; answers may be lists or mappings."""
+    """Cells that are text or numbers; answers may be lists or mappings, or nothing at all."""
     return [
-        cell
+        "(nothing)"
+        if cell == ""
+        else cell
         if cell is None or isinstance(cell, str | int | float)
         else ", ".join(_words(one) for one in cell)
         if isinstance(cell, list)

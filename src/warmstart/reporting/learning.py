@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
 
 from warmstart.encoders.rates import layer_rates
 from warmstart.reporting.blocks import Block, Chart, Matrix, Prose, Section, Table, number, thinned
 from warmstart.reporting.charts import WIDE, heat, lines
 from warmstart.reporting.facts import Facts
-from warmstart.tuning.unfreeze import learning
+from warmstart.tuning.schedules import factor
+from warmstart.tuning.unfreeze import learning, phases
 
 POINTS = 200
 """Points of a line that are drawn."""
@@ -62,46 +67,56 @@ def rates(facts: Facts) -> Section | None:
     """The learning rate of each layer over the training, which is none while it is held still."""
     training, recipe = facts.run.training, facts.run.recipe
     names, history = training.get("layers"), training["history"]
-    if not names or len(history) < 2 or not all("rate" in one and "epoch" in one for one in history):
+    if not names or not history or not all("rate" in one and one.get("epoch") for one in history):
         return None
-    layers = recipe.layers
-    peaks = layer_rates(len(names), recipe.learn.rate, layers.decay, layers.head_rate)
-    freeze = len(names) - 1 if layers.freeze == "encoder" else int(layers.freeze)
-    kept = thinned(history, COLUMNS)
+    layers, count = recipe.layers, len(names)
+    peaks = layer_rates(count, recipe.learn.rate, layers.decay, layers.head_rate)
+    freeze = count - 1 if layers.freeze == "encoder" else int(layers.freeze)
+    every = layers.unfreeze_every or history[-1]["step"] / history[-1]["epoch"]
+    edges = thinned(range(int(training["steps"]) + 1), COLUMNS + 1)
     cells: list[tuple[float, float, float, float]] = []
-    begins: dict[int, float] = {}
-    left = 0.0
-    for one in kept:
-        # The rate that is noted is that of the lowest layer; the others go with it.
-        factor = one["rate"] / peaks[0]
-        middle = (left + one["step"]) / 2
-        phase = middle // layers.unfreeze_every if layers.unfreeze_every else middle * one["epoch"] / one["step"]
-        for place, learns in enumerate(learning(len(names), layers.unfreeze, int(phase), freeze)):
-            value = factor * peaks[place] / max(peaks) if learns else 0.0
-            if learns:
-                begins.setdefault(place, left)
-            cells.append((left, len(names) - 1 - place, one["step"] - left, min(value, 1.0)))
-        left = one["step"]
-    down = [(len(names) - 1 - place, name) for place, name in enumerate(names)]
-    steps = [(step, f"{step:,.0f}") for step in thinned(range(0, int(left) + 1, max(1, int(left) // 6)), 7)]
+    for left, right in pairwise(edges):
+        learns = learning(count, layers.unfreeze, int((left + right) / 2 / every), freeze)
+        now = _factor(facts, (left + right) / 2, peaks[0]) / max(peaks)
+        for place in range(count):
+            value = min(1.0, now * peaks[place]) if learns[place] else 0.0
+            cells.append((left, count - 1 - place, right - left, value))
+    begins = [_begin(count, layers.unfreeze, freeze, place, every, edges[-1]) for place in range(count)]
     rows = [
-        [name, peaks[place] if place in begins else None, f"{begins[place]:,.0f}" if place in begins else "never"]
-        for place, name in reversed(list(enumerate(names)))
+        [names[place], None if begins[place] is None else peaks[place], _or_never(begins[place])]
+        for place in reversed(range(count))
     ]
     table = Table("Rates by layer", ["layer", "peak rate", "learns from step"], rows)
     about = f"A stronger colour is faster, at most {number(max(peaks))}; nothing is drawn while a layer is held still."
-    chart = heat(
-        "rates",
-        "Learning rate of each layer",
-        about,
-        cells,
-        (steps, down),
-        ("optimizer steps", ""),
-        table,
-        (WIDE, 0.9 + 0.2 * len(names)),
-    )
+    down = [(count - 1 - place, name) for place, name in enumerate(names)]
+    across = [(step, f"{step:,}") for step in thinned(edges, 7)]
+    size = (WIDE, 0.9 + 0.2 * count)
+    title = "Learning rate of each layer"
+    chart = heat("rates", title, about, cells, (across, down), ("optimizer steps", ""), table, size)
     words = f"Schedule {recipe.learn.schedule}, decay {layers.decay:g} a layer, unfreezing: {layers.unfreeze}."
     return Section("rates", "Rates and unfreezing", [Prose(words), chart])
+
+
+def _factor(facts: Facts, step: float, lowest: float) -> float:
+    """What the peak rates are multiplied by at a step: by the schedule, or, where it was cut short, as it was noted."""
+    training, learn = facts.run.training, facts.run.recipe.learn
+    if learn.stop_early is None and learn.bias_correction:
+        return factor(learn.schedule, int(step), int(training["steps"]), learn.warmup, learn.ratio)
+    noted = [(one["step"], one["rate"] / lowest) for one in training["history"]]  # that of the lowest layer
+    return float(np.interp(step, [at for at, _ in noted], [value for _, value in noted]))
+
+
+def _begin(count: int, plan: str, freeze: int, place: int, every: float, steps: int) -> int | None:
+    """The first step at which a layer learns; None where there is none."""
+    for phase in range(phases(count, plan, freeze) + 1):
+        start = math.ceil(phase * every)
+        if start < steps and learning(count, plan, phase, freeze)[place]:
+            return start
+    return None
+
+
+def _or_never(step: int | None) -> str:
+    return "never" if step is None else f"{step:,}"
 
 
 def forgetting(facts: Facts) -> Section | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from warmstart.reporting.blocks import Block, Code, Prose, Section, Table, first, name_of, percent
+from warmstart.reporting.blocks import Block, Code, Prose, Section, Table, first, name_of, percent, without_folders
 from warmstart.reporting.facts import Facts
 from warmstart.windows import Cut, Window
 
@@ -42,7 +42,9 @@ def _findings(found: list[Mapping[str, Any]]) -> Table:
     for one in shown:
         file = name_of(one["file"]) if one.get("file") else ""
         line = f":{one.get('unit', '')}{one['line']}" if file and one["line"] else ""
-        rows.append([one["severity"], one["kind"], one["count"], f"{file}{line}" or "–", one["message"]])
+        rows.append(
+            [one["severity"], one["kind"], one["count"], f"{file}{line}" or "–", without_folders(one["message"])]
+        )
     columns = ["severity", "kind", "times", "first at", "what"]
     return Table("Findings", columns, rows, "data.json has them all; `warmstart check` explains.", left)
 

@@ -16,6 +16,8 @@ from warmstart.reporting.svg import style
 from warmstart.reporting.verdict import verdict, warnings
 
 FILE = "report.html"
+WORDY = 30
+"""Characters from which a cell wants room to be read."""
 LONGEST_CODE = 40_000
 """Characters of a recipe or a card that are shown."""
 
@@ -87,6 +89,7 @@ def _template() -> Any:
     environment.filters["short"] = clean
     environment.filters["long"] = lambda text: clean(text, LONGEST_CODE)
     environment.tests["amount"] = _is_amount
+    environment.tests["wordy"] = lambda value: isinstance(value, str) and len(value) > WORDY and " " in value
     return environment.get_template("page.html.jinja")
 
 

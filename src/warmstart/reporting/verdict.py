@@ -42,7 +42,7 @@ def warnings(facts: Facts) -> Iterator[str]:
             counts[one["kind"]] = counts.get(one["kind"], 0) + one["count"]
     for kind, count in counts.items():
         effect = "so the score may be too good" if kind in LEAKS else "which is an error in the data"
-        yield f"The data has {count:,} findings of the kind {kind}, {effect}; see Data."
+        yield f"The data has {count:,} finding{'s' if count > 1 else ''} of the kind {kind}, {effect}; see Data."
     share = Cut(**facts.run.training["window"]["train"]).share
     if share > MUCH:
         yield f"The window left {percent(share)} of the training tokens unseen; see What the window cut."
