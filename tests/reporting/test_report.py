@@ -165,7 +165,7 @@ def test_layers_learn_when_the_plan_says(encoder, files, tmp_path):
     )
     _, page = read(run.report())
     told = page.text.partition("learns from step")[2].split()
-    expected = "head 0.001 0 block 2 5.0e-04 3 block 1 2.5e-04 6 block 0 1.2e-04 9 embeddings – never"
+    expected = "head 0.001 0 block 2 5.0e-04 3 block 1 2.5e-04 6 block 0 1.3e-04 9 embeddings – never"
     assert told[:18] == expected.split()
 
 
