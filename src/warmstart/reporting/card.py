@@ -82,7 +82,7 @@ def _metadata(facts: Facts) -> str:
 def _body(facts: Facts) -> str:
     parts = [
         f"# {_word(facts.name)}",
-        f"`{facts.task}` with {_word(facts.model)}, trained by [warmstart](#use-it).",
+        f"`{facts.task}` with {_word(facts.model)}, trained with warmstart.",
         verdict(facts),
         *(f"**Take care.** {one}" for one in warnings(facts)),
         *(_scores(one) for one in facts.measured),

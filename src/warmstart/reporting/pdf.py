@@ -35,7 +35,7 @@ def print_pdf(page: Path) -> Path:
             "--pdf prints with Chromium, and none is in the PATH; install chromium or google-chrome, "
             "or open the page in any browser and print it"
         )
-    out = page.resolve().with_suffix(".pdf")
+    out = page.with_suffix(".pdf")
     with tempfile.TemporaryDirectory() as profile:
         command = [
             browser,
@@ -50,7 +50,7 @@ def print_pdf(page: Path) -> Path:
         ]
         if os.geteuid() == 0:  # its sandbox does not start for the superuser
             command.append("--no-sandbox")
-        command += [f"--print-to-pdf={out}", page.resolve().as_uri()]
+        command += [f"--print-to-pdf={out.resolve()}", page.resolve().as_uri()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60 * MINUTES, check=False)
     if done.returncode or not out.is_file():
         raise MissingExtra(f"--pdf: {browser} wrote no file ({done.stderr.strip()[-300:]}); print the page by hand")
