@@ -67,7 +67,8 @@ def lines(
         place.set_xlabel(axes[0])
         place.set_ylabel(axes[1])
         if len(series) > 1:
-            place.legend()
+            # Above the axes, where no line can run through it.
+            place.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(series), borderaxespad=0.2)
         return Chart(title, description, inline(figure, name, title, description), table)
 
 
