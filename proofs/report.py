@@ -64,7 +64,9 @@ def make_run(task: str) -> Path:
     if not (folder / "metrics.json").is_file():
         shutil.rmtree(folder, ignore_errors=True)
         learn = {f"learn.{name}": value for name, value in {**QUICK, "rate": said["rate"]}.items()}
-        layers = {"layers.decay": 0.9, "layers.unfreeze": "gradual", "layers.unfreeze_every": 5}
+        layers: dict[str, Any] = {"layers.decay": 0.9}
+        if task != "rank":  # whose model has no head to begin with
+            layers |= {"layers.unfreeze": "gradual", "layers.unfreeze_every": 5}
         window = {f"window.{name}": value for name, value in said["window"].items()}
         fields = {**data_of(said["set"]), **learn, **layers, **window, "task.name": task}
         warmstart.fit(make_recipe({"model": weights("minilm"), **fields}), out=folder)

@@ -73,22 +73,23 @@ def rates(facts: Facts) -> Section | None:
     peaks = layer_rates(count, recipe.learn.rate, layers.decay, layers.head_rate)
     freeze = count - 1 if layers.freeze == "encoder" else int(layers.freeze)
     every = layers.unfreeze_every or history[-1]["step"] / history[-1]["epoch"]
+    shown = [place for place, name in enumerate(names) if name]  # a head without parameters has no name there
     edges = thinned(range(int(training["steps"]) + 1), COLUMNS + 1)
     cells: list[tuple[float, float, float, float]] = []
     for left, right in pairwise(edges):
         learns = learning(count, layers.unfreeze, int((left + right) / 2 / every), freeze)
         now = _factor(facts, (left + right) / 2, peaks[0]) / max(peaks)
-        for place in range(count):
+        for place in shown:
             value = min(1.0, now * peaks[place]) if learns[place] else 0.0
             cells.append((left, count - 1 - place, right - left, value))
     begins = [_begin(count, layers.unfreeze, freeze, place, every, edges[-1]) for place in range(count)]
     rows = [
         [names[place], None if begins[place] is None else peaks[place], _or_never(begins[place])]
-        for place in reversed(range(count))
+        for place in reversed(shown)
     ]
     table = Table("Rates by layer", ["layer", "peak rate", "learns from step"], rows)
     about = f"A stronger colour is faster, at most {number(max(peaks))}; nothing is drawn while a layer is held still."
-    down = [(count - 1 - place, name) for place, name in enumerate(names)]
+    down = [(count - 1 - place, names[place]) for place in shown]
     across = [(step, f"{step:,}") for step in thinned(edges, 7)]
     size = (WIDE, 0.9 + 0.2 * count)
     title = "Learning rate of each layer"

@@ -234,7 +234,7 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
         "window": {**asdict(window), "train": ready.cut},
         "new_parameters": list(loaded.fresh),
         "unused_tensors": list(loaded.unused),
-        "layers": [group.name for group in LayerMap.of(loaded.model).groups],
+        "layers": [group.name if group.parameters else "" for group in LayerMap.of(loaded.model).groups],
         "history": trained.history,
         "measured": trained.measured,
     }
