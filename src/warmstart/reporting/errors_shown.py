@@ -162,14 +162,14 @@ def mistakes(facts: Facts) -> Section | None:
     ]
     if found := facts.diagnosis.get("mistakes"):
         shown, left = first(found, 40)
-        rows = [[name_of(one["row"]), one["text"], one["answer"], one["given"], one.get("confidence")] for one in shown]
-        columns = ["row", "text", "data", "model", "confidence"]
+        rows = [[one["text"], one["answer"], one["given"], one.get("confidence"), name_of(one["row"])] for one in shown]
+        columns = ["text", "data", "model", "confidence", "row"]
         blocks.append(Table("Mistakes to read", columns, [_plain(row) for row in rows], left_out=left))
     wrong = facts.diagnosis.get("label_errors") or {}
     if found := wrong.get("rows"):
         shown, left = first(found, 40)
-        rows = [[name_of(one["row"]), one["text"], one["answer"], one["suggested"], one.get("score")] for one in shown]
-        columns = ["row", "text", "data", "suggested", "score"]
+        rows = [[one["text"], one["answer"], one["suggested"], one.get("score"), name_of(one["row"])] for one in shown]
+        columns = ["text", "data", "suggested", "score", "row"]
         table = Table(
             "Labels that may be wrong", columns, [_plain(row) for row in rows], str(wrong.get("how", "")), left
         )
