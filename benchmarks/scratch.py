@@ -10,8 +10,10 @@ from __future__ import annotations
 import gzip
 import math
 import os
+import re
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +24,17 @@ from tables import Lines
 TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 """For tests: a few texts of our own and a tiny encoder."""
 CACHE = Path(tempfile.mkdtemp()) if TINY else ROOT / ".cache" / "scratch"
-SHAPE = {"layers": 4, "width": 192, "heads": 4, "vocabulary": 6000, "tokens": 64}
+SHAPE = {"layers": 3, "width": 128, "heads": 4, "vocabulary": 6000, "tokens": 128}
 if TINY:
     SHAPE |= {"layers": 1, "width": 16, "vocabulary": 300}
-TOKENS, BATCH, RATE = 64, 64, 1e-3
+TOKENS, BATCH, RATE = 128, 32, 2e-3
 
 
 def texts(part: str) -> Path:
-    """The paragraphs of a part, blank lines between them, without headings."""
+    """The articles of a part, blank lines between them, without headings.
+
+    A document is an article, not a paragraph: the wrong one of two stretches then comes from another article.
+    """
     path = CACHE / "data" / f"{part}.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     if TINY:
@@ -38,8 +43,19 @@ def texts(part: str) -> Path:
         )
     if not path.is_file():
         with gzip.open(OPEN / "wikitext-2-raw" / f"{part}.raw.gz", "rt", encoding="utf-8") as file:
-            path.write_text("\n\n".join(line.strip() for line in file if len(line) > 100) + "\n", encoding="utf-8")
+            path.write_text("\n\n".join(_articles(file)) + "\n", encoding="utf-8")
     return path
+
+
+def _articles(lines: Iterable[str]) -> list[str]:
+    """The text of each article; a line between single equals signs is the title of the next."""
+    found: list[list[str]] = []
+    for line in lines:
+        if re.fullmatch(r" = [^=].*[^=] = \n?", line) or not found:
+            found.append([])
+        elif line.strip() and not line.startswith(" = "):
+            found[-1].append(line.strip())
+    return [" ".join(one) for one in found if one]
 
 
 def entropy(model: Path, text: str) -> float:
@@ -100,14 +116,16 @@ def main() -> None:
     found = run.metrics["test"]
     floor = entropy(run.model, texts("valid").read_text(encoding="utf-8"))
     pairs = found["nsp_pairs"]
-    chance = binomtest(round(found["nsp_accuracy"] * pairs), pairs, 0.5, alternative="greater")
+    test = binomtest(round(found["nsp_accuracy"] * pairs), pairs, found["nsp_chance"], alternative="greater")
     figures: dict[str, Any] = {
         "steps": args.n,
         "loss": round(found["loss"], 4),
         "entropy": round(floor, 4),
         "accuracy": round(found["accuracy"], 4),
         "nsp_accuracy": round(found["nsp_accuracy"], 4),
-        "nsp_low": round(chance.proportion_ci(0.95).low, 4),
+        "nsp_low": round(test.proportion_ci(0.95).low, 4),
+        "nsp_chance": round(found["nsp_chance"], 4),
+        "nsp_p": test.pvalue,
         "minutes": round(run.training["seconds"] / 60, 1),
     }
     if args.write:
@@ -124,8 +142,9 @@ def _page(figures: dict[str, Any], pairs: int) -> str:
         "![The loss of masked tokens and of next sentences over the steps](scratch.svg)\n\n"
         f"On the validation part the loss of masked tokens is **{figures['loss']}** nats, the entropy of its single "
         f"tokens {figures['entropy']}; {figures['accuracy']:.1%} of them are found. Which of two stretches of text "
-        f"follow one another is told right in **{figures['nsp_accuracy']:.1%}** of {pairs:,} pairs; by chance it would "
-        f"be half, and the lower end of the one-sided 95% interval is {figures['nsp_low']:.1%}."
+        f"follow one another is told right in **{figures['nsp_accuracy']:.1%}** of {pairs:,} pairs (lower end of the "
+        f"one-sided 95% interval {figures['nsp_low']:.1%}); always giving the more frequent answer gets "
+        f"{figures['nsp_chance']:.1%}. A document is an article, so the wrong stretches are from other articles."
     )
 
 

@@ -219,7 +219,7 @@ class Masked(Task[MaskedOptions]):
             one = {"loss": loss, "tokens": int(asked.sum()), "right": right}
             if self.order:
                 follows = feature["follows"]
-                one |= {"pairs": int(follows != IGNORED)}
+                one |= {"pairs": int(follows != IGNORED), "pairs_wrong": int(follows == 1)}
                 one |= {"pairs_right": int(follows == int(_order(outputs)[number].argmax()))}
             found.append(one)
         return found
@@ -240,7 +240,10 @@ class Masked(Task[MaskedOptions]):
     def measure(
         self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
     ) -> dict[str, float]:
-        """Loss, perplexity and accuracy over all tokens asked; of pairs, the share that was told right."""
+        """Loss, perplexity and accuracy over all tokens asked; of pairs, the share that was told right.
+
+        Beside it stands the share of the more frequent kind of pair, which one gets without looking.
+        """
         sums = {name: sum(one[name] for one in predictions) for name in predictions[0]}
         loss = _share(sums["loss"], sums["tokens"])
         found = {
@@ -250,8 +253,13 @@ class Masked(Task[MaskedOptions]):
         }
         if not self.order:
             return found
-        right = _share(sums["pairs_right"], sums["pairs"])
-        return {**found, f"{self.order}_accuracy": right, f"{self.order}_pairs": sums["pairs"]}
+        pairs, wrong = sums["pairs"], sums["pairs_wrong"]
+        of_pairs = {
+            "accuracy": _share(sums["pairs_right"], pairs),
+            "chance": _share(max(wrong, pairs - wrong), pairs),
+            "pairs": pairs,
+        }
+        return {**found, **{f"{self.order}_{name}": value for name, value in of_pairs.items()}}
 
     def scores(
         self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
