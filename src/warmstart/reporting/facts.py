@@ -12,7 +12,7 @@ from scipy import stats
 
 from warmstart.errors import RunError
 from warmstart.experiments.estimates import Estimate, over_rows
-from warmstart.experiments.rows import PREDICTIONS, Row, read_row
+from warmstart.experiments.rows import Row, read_row
 from warmstart.jsons import MEGABYTE, read_object
 from warmstart.run import Run
 
@@ -83,7 +83,7 @@ class Facts:
 def read_facts(folder: str | Path) -> Facts:
     """Read a finished run."""
     run = Run(folder)
-    parts = [part for part in PREDICTIONS if part in run.metrics]
+    parts = [part for part in ("test", "dev") if part in run.metrics]
     row = read_row(run.folder, run.folder.name, run.recipe.seed) if parts else None
     return Facts(
         run,
