@@ -16,9 +16,8 @@ MUCH = 0.1
 
 def verdict(facts: Facts) -> str:
     """What the run comes to, in one sentence."""
-    said = facts.evidence.get("verdict")
-    if said:
-        return str(said)
+    if said := str(facts.evidence.get("verdict") or ""):
+        return said if said.endswith((".", "!", "?")) else f"{said}."
     if not facts.measured:
         return "Nothing was measured: the run has neither test nor dev rows."
     return f"{scored(facts.measured[0])}; one seed, so another training may differ."
