@@ -131,3 +131,7 @@ proof-plan:  ## Plans beside measured time and memory for four recipes of N= ste
 .PHONY: proof-diagnosis
 proof-diagnosis:  ## Flipped labels are found, an over-trained model is calibrated (N= rows of banking77). About 10 minutes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/diagnosis.py $(SIZE)
+
+.PHONY: proof-report
+proof-report:  ## Reports of N= tasks opened in Chromium: nothing fetched, nothing overflows, axe finds nothing (AXE_CORE=).
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/report.py $(SIZE)

@@ -40,6 +40,15 @@ def test_a_published_folder_is_changed_as_a_whole(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_what_is_no_part_of_a_published_folder_goes_along_and_stays_free(tmp_path):
+    make(tmp_path / "out")
+    (tmp_path / "out" / "README.md").write_text("mine")
+    with republish(tmp_path / "out") as staging:
+        write_json(staging / "b.json", {"x": 2})
+    (tmp_path / "out" / "README.md").write_text("mine, changed")
+    assert "README.md" not in verify(tmp_path / "out")["files"]
+
+
 def test_a_change_that_fails_or_is_killed_leaves_the_folder_as_it_was(tmp_path):
     make(tmp_path / "out")
     before = (tmp_path / "out" / "b.json").read_text()

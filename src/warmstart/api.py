@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from warmstart import processes
 from warmstart.deploy.features import Extractor, Vectors
 from warmstart.deploy.predictor import Predictor, Text
 from warmstart.errors import RecipeError
@@ -14,6 +15,8 @@ from warmstart.experiments.evidence import gather
 from warmstart.pipeline import carry_out
 from warmstart.progress import Progress, silent
 from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
+from warmstart.reporting.card import write_card
+from warmstart.reporting.facts import read_facts
 from warmstart.run import Run
 
 
@@ -55,7 +58,10 @@ def fit(
     own = isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED)
     folder = out or default_folder(made, str(recipe) if own else None)
     do = gather if made.repeated or made.keep != "best" else carry_out
-    return do(made, folder, progress, resume_anyway=resume_anyway)
+    run = do(made, folder, progress, resume_anyway=resume_anyway)
+    if processes.is_main():
+        write_card(read_facts(run.folder))
+    return run
 
 
 def load(path: str | Path, precision: str = "fp32") -> Predictor:

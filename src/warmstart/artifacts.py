@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -59,20 +59,24 @@ def republish(folder: Path) -> Iterator[Path]:
     the old folder or the new one, or between two renames none, with the old one beside it, which `recover` puts back.
     """
     recover(folder)
-    about = {name: value for name, value in verify(folder).items() if name != "files"}
+    manifest = verify(folder)
     following = folder.with_name(f".{folder.name}.next")
     shutil.rmtree(following, ignore_errors=True)
-    with publish(following, about) as staging:
-        for path in _files(folder):
-            if path != folder / MANIFEST:
-                target = staging / path.relative_to(folder)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                _link(str(path), str(target))
+    with publish(following, {name: value for name, value in manifest.items() if name != "files"}) as staging:
+        _link_all(folder, manifest["files"], staging)
         yield staging
+    own = {str(path.relative_to(folder)) for path in _files(folder)} - {MANIFEST, *manifest["files"]}
+    _link_all(folder, own, following)  # what is no part of it, as a model's card, goes along
     folder.rename(_before(folder))
     following.rename(folder)
     _flush(folder.parent)
     shutil.rmtree(_before(folder), ignore_errors=True)
+
+
+def _link_all(folder: Path, names: Iterable[str], target: Path) -> None:
+    for name in names:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        _link(str(folder / name), str(target / name))
 
 
 def recover(folder: Path) -> None:

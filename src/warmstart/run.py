@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -95,6 +96,16 @@ class Run:
     def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
         """One answer for each text."""
         return self.predictor.predict(texts)
+
+    def report(self, out: str | Path | None = None) -> Path:
+        """Write the run's report, one HTML file, and its model card; gives the report's path.
+
+        Args:
+            out: The file; `report.html` in the run's folder by default.
+        """
+        # Found when it is called, as the public names are: a report stands on runs, not runs on reports.
+        written: Path = importlib.import_module("warmstart.reporting.page").write_report(self.folder, out)
+        return written
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, {'finished' if self.finished else 'unfinished'})"

@@ -115,3 +115,4 @@ def _show(run: Run) -> None:
     texts = '"a text" "its pair"' if "pair" in run.recipe.data.columns else '"a text"'
     texts = {"span": '"a question" "its context"'}.get(run.recipe.task.name, texts)
     screen.console.print(f"Next: warmstart predict {run.folder} {texts}", markup=False, highlight=False)
+    screen.console.print(f"      warmstart report {run.folder}", markup=False, highlight=False)

@@ -26,6 +26,7 @@ VERBS = {
     "features": "Write a vector for each text of a file, from any layer of an encoder.",
     "stages": "List the stages kept for all runs, say why a recipe's are not among them, or remove some.",
     "sweep": "Search fields of a recipe for what does best on the dev rows, or show a search.",
+    "report": "Write a run's report, one HTML file, and its model card.",
     "show": "Show a run, or the layers of a model.",
     "doctor": "Show versions, hardware and what is missing, and warn of what is known to go wrong.",
 }

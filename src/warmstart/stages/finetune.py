@@ -17,6 +17,7 @@ from warmstart.checkpoints import Checkpoints, check_identity
 from warmstart.data.table import Table
 from warmstart.deploy.predictor import Predictor
 from warmstart.encoders.heads import PoolingChoice
+from warmstart.encoders.layers import LayerMap
 from warmstart.encoders.load import Loaded, has_head, load_config, load_encoder, load_tokenizer, most_tokens, quietly
 from warmstart.encoders.lora import add_lora, merge_lora
 from warmstart.encoders.pooling import MARKED
@@ -235,6 +236,7 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress, mea
         "window": {**asdict(window), "train": ready.cut},
         "new_parameters": list(loaded.fresh),
         "unused_tensors": list(loaded.unused),
+        "layers": [group.name if group.parameters else "" for group in LayerMap.of(loaded.model).groups],
         "history": trained.history,
         "measured": trained.measured,
     }

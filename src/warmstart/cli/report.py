@@ -1,0 +1,38 @@
+"""warmstart report: a run as one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from warmstart.cli import options
+
+
+def command(
+    run: Annotated[str, typer.Argument(help="A finished run.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The file. By default report.html in the run's folder.")
+    ] = None,
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Print it to a PDF beside it too, by an installed Chromium.")
+    ] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Write a run's report and its model card."""
+    from warmstart.cli import screen
+    from warmstart.reporting.page import write_report
+    from warmstart.reporting.pdf import print_pdf
+
+    path = write_report(run, out)
+    found: dict[str, Any] = {"run": run, "report": str(path), "bytes": path.stat().st_size}
+    if pdf:
+        found["pdf"] = str(print_pdf(path))
+    if json:
+        screen.print_json(found)
+    else:
+        screen.table(run, {name: value for name, value in found.items() if name != "run"})
+    if open_:
+        typer.launch(path.resolve().as_uri())

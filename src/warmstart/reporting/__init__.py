@@ -1,0 +1,1 @@
+"""A run told: the report, one HTML file, and the model card."""
