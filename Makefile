@@ -84,6 +84,10 @@ proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-equal.
 proof-stages:  ## A recipe of three stages on real data, killed in each, then used again (N= steps of a stage).
 	@$(PROOF) proofs/stages.py $(SIZE)
 
+.PHONY: proof-sweep
+proof-sweep:  ## A sweep of two workers, killed N= times at random instants: no trial is lost or done twice.
+	@$(PROOF) proofs/sweep.py $(SIZE)
+
 .PHONY: proof-corrupt
 proof-corrupt:  ## N= random corruptions of a checkpoint: none is taken in silence.
 	@$(PROOF) proofs/corrupt.py $(SIZE)
@@ -108,6 +112,10 @@ proof-faults:  ## Plant faults of every kind at N= places in every format: all a
 proof-readers:  ## Send N= texts through every reader: what was written is what is read.
 	@$(PROOF) proofs/readers.py $(SIZE)
 
+.PHONY: proof-statistics
+proof-statistics:  ## Intervals and tests against a known truth, over N= simulated comparisons. About 5 minutes.
+	@$(PROOF) proofs/intervals.py $(SIZE)
+
 .PHONY: results-ja
 results-ja:  ## Japanese spans of characters to pieces and back, over all of two data sets (N= texts of each).
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/round_trips.py $(SIZE)
@@ -119,6 +127,10 @@ results-forgetting:  ## What four learning rates make an encoder forget (N= seed
 .PHONY: proof-plan
 proof-plan:  ## Plans beside measured time and memory for four recipes of N= steps each. About 10 minutes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/plan.py $(SIZE)
+
+.PHONY: proof-diagnosis
+proof-diagnosis:  ## Flipped labels are found, an over-trained model is calibrated (N= rows of banking77). About 10 minutes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/diagnosis.py $(SIZE)
 
 .PHONY: proof-report
 proof-report:  ## Reports of N= tasks opened in Chromium: nothing fetched, nothing overflows, axe finds nothing (AXE_CORE=).

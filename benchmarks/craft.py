@@ -17,15 +17,6 @@ from craft_sets import CACHE, SETS, data_of
 from tables import ABOUT, Lines, asking, chosen, errors_told, means, table
 
 MODELS = ("minilm", "e5-small", "mpnet-base")
-PLAIN = {
-    "learn.rate": 5e-5,
-    "learn.epochs": 3,
-    "learn.least_steps": None,
-    "learn.batch": 32,
-    "learn.schedule": "linear",
-    "learn.warmup": 0.1,
-    "learn.order": "by-length",
-}
 TEN = {"learn.epochs": 10}
 DEFAULTS = {"learn.epochs": None, "learn.least_steps": 300}
 
@@ -114,6 +105,8 @@ the stock head, a rate of 5e-5, a straight line down and no decay. They are bett
 
 def recipe_of(name: str, model: str) -> dict[str, Any]:
     """The plain recipe of a set."""
+    from warmstart.experiments.variants import PLAIN
+
     return {"model": weights(model), **data_of(name), **PLAIN, **SETS[name].recipe}
 
 

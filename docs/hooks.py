@@ -13,7 +13,7 @@ RESULTS = Path(__file__).parent / "results"
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill in what is generated; mkdocs calls this for every page."""
     makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "faults": faults, "results": results}
-    makers["schedules"] = schedules
+    makers |= {"schedules": schedules, "sweep": sweep, "range": sweep_range}
     return re.sub(r"<!-- generate: (\w+) -->", lambda found: makers[found[1]](), markdown)
 
 
@@ -33,6 +33,20 @@ def recipe() -> str:
     from warmstart.recipe import Recipe
 
     return "\n\n".join(_sections(Recipe, ""))
+
+
+def sweep() -> str:
+    """Every field of a sweep."""
+    from warmstart.recipe import Sweep
+
+    return _table(_HEAD, _fields(Sweep, ""))
+
+
+def sweep_range() -> str:
+    """Every field of a range that is searched."""
+    from warmstart.recipe import Range
+
+    return _table(_HEAD, _fields(Range, ""))
 
 
 def tasks() -> str:

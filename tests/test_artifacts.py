@@ -2,7 +2,7 @@
 
 import pytest
 
-from warmstart.artifacts import publish, verify, write_json
+from warmstart.artifacts import publish, recover, republish, verify, write_json
 from warmstart.errors import RunError
 
 
@@ -28,6 +28,35 @@ def test_a_failure_leaves_nothing(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         stop_half_way()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_published_folder_is_changed_as_a_whole(tmp_path):
+    make(tmp_path / "out")
+    with republish(tmp_path / "out") as staging:
+        write_json(staging / "b.json", {"x": 2})
+    assert verify(tmp_path / "out")["about"] == "a test"
+    assert '"x": 2' in (tmp_path / "out" / "b.json").read_text()
+    assert (tmp_path / "out" / "deep" / "a.bin").read_bytes() == b"12345"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_change_that_fails_or_is_killed_leaves_the_folder_as_it_was(tmp_path):
+    make(tmp_path / "out")
+    before = (tmp_path / "out" / "b.json").read_text()
+
+    def stop_half_way():
+        with republish(tmp_path / "out") as staging:
+            write_json(staging / "b.json", {"x": 2})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop_half_way()
+    verify(tmp_path / "out")
+    assert (tmp_path / "out" / "b.json").read_text() == before
+    (tmp_path / "out").rename(tmp_path / ".out.before")  # killed between two renames
+    recover(tmp_path / "out")
+    verify(tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_nothing_is_overwritten(tmp_path):

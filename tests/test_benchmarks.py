@@ -129,3 +129,11 @@ def test_an_encoder_from_scratch_ends_with_its_loss_and_entropy():
     assert figures["steps"] == 4
     assert figures["entropy"] > 0
     assert 0 <= figures["nsp_accuracy"] <= 1
+
+
+def test_a_diagnosis_ends_with_how_right_it_is():
+    figures = sample("diagnosis.py", 100, WARMSTART_BENCH_TINY="1")
+    assert figures["label_errors"]["flipped"] == 5
+    assert 0 <= figures["label_errors"]["precision_at_flipped"] <= 1
+    assert figures["calibration"]["accuracy_before"] == figures["calibration"]["accuracy_after"]
+    assert figures["calibration"]["ece_after"] <= 1

@@ -18,7 +18,7 @@ import yaml
 
 import warm
 from tiny import save_japanese, save_tiny
-from warmstart.recipe import Recipe, load_recipe
+from warmstart.recipe import Recipe, load_recipe, load_sweep
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -140,7 +140,11 @@ def check(command: list[str], where: str, folder: Path, environment: dict[str, s
 )
 def test_a_recipe_in_a_page_is_one(page, block, tmp_path):
     said = yaml.safe_load(block.text)
-    assert set(said) <= set(Recipe.model_fields), "every YAML block is a recipe, or the part of one"
+    if "search" in said:
+        (tmp_path / "sweep.yaml").write_text(block.text)
+        load_sweep(tmp_path / "sweep.yaml")
+        return
+    assert set(said) <= set(Recipe.model_fields), "every YAML block is a recipe, the part of one, or a sweep"
     path = tmp_path / "recipe.yaml"
     path.write_text(yaml.safe_dump({"model": "m", "data": {"train": "t.csv"}} | said))
     load_recipe(path)

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from warmstart.api import features, fit, load
+    from warmstart.api import compare, features, fit, load
     from warmstart.deploy.features import Extractor
     from warmstart.deploy.predictor import Predictor
     from warmstart.encoders.layers import LayerMap
@@ -27,6 +27,7 @@ _HOMES = {
     "TextClassifier": "warmstart.estimator",
     "TextScorer": "warmstart.estimator",
     "WarmstartError": "warmstart.errors",
+    "compare": "warmstart.api",
     "features": "warmstart.api",
     "fit": "warmstart.api",
     "load": "warmstart.api",
@@ -41,6 +42,7 @@ __all__ = [
     "TextClassifier",
     "TextScorer",
     "WarmstartError",
+    "compare",
     "features",
     "fit",
     "load",

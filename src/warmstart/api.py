@@ -1,8 +1,8 @@
-"""The calls most people need: `fit`, `load` and `features`."""
+"""The calls most people need: `fit`, `load`, `compare` and `features`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ from warmstart import processes
 from warmstart.deploy.features import Extractor, Vectors
 from warmstart.deploy.predictor import Predictor, Text
 from warmstart.errors import RecipeError
+from warmstart.experiments.beside import Beside, beside
+from warmstart.experiments.evidence import gather
 from warmstart.pipeline import carry_out
 from warmstart.progress import Progress, silent
 from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
@@ -55,7 +57,8 @@ def fit(
         made = load_recipe(recipe, changes) if recipe is not None else make_recipe(changes, "fit")
     own = isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED)
     folder = out or default_folder(made, str(recipe) if own else None)
-    run = carry_out(made, folder, progress, resume_anyway=resume_anyway)
+    do = gather if made.repeated or made.keep != "best" else carry_out
+    run = do(made, folder, progress, resume_anyway=resume_anyway)
     if processes.is_main():
         write_card(read_facts(run.folder))
     return run
@@ -64,6 +67,15 @@ def fit(
 def load(path: str | Path, precision: str = "fp32") -> Predictor:
     """Open a run, or the model folder of one, ready to answer."""
     return Predictor.load(path, precision)
+
+
+def compare(runs: Sequence[str | Path]) -> Beside:
+    """Hold finished runs side by side, each compared with the first: by how much they differ, and how sure that is.
+
+    Args:
+        runs: Runs, runs of several seeds, or folders of runs `seed-0`, `seed-1` ….
+    """
+    return beside(runs)
 
 
 def features(

@@ -52,6 +52,42 @@ def publish(folder: Path, about: Mapping[str, Any] | None = None) -> Iterator[Pa
 
 
 @contextmanager
+def republish(folder: Path) -> Iterator[Path]:
+    """Give a copy of a published folder to change; on leaving, it takes the folder's place.
+
+    Files are shared with the folder until then: put a new file in the place of one, do not write into it. A kill leaves
+    the old folder or the new one, or between two renames none, with the old one beside it, which `recover` puts back.
+    """
+    recover(folder)
+    about = {name: value for name, value in verify(folder).items() if name != "files"}
+    following = folder.with_name(f".{folder.name}.next")
+    shutil.rmtree(following, ignore_errors=True)
+    with publish(following, about) as staging:
+        for path in _files(folder):
+            if path != folder / MANIFEST:
+                target = staging / path.relative_to(folder)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                _link(str(path), str(target))
+        yield staging
+    folder.rename(_before(folder))
+    following.rename(folder)
+    _flush(folder.parent)
+    shutil.rmtree(_before(folder), ignore_errors=True)
+
+
+def recover(folder: Path) -> None:
+    """Put back a folder that a kill left beside its place while another was about to take it."""
+    before = _before(folder)
+    if before.is_dir() and not folder.exists():
+        before.rename(folder)
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def _before(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.before")
+
+
+@contextmanager
 def disk_errors(folder: Path) -> Iterator[None]:
     """Turn what any library raises about a full or closed disk into a `DiskError` that says what to do."""
     try:
@@ -159,6 +195,26 @@ def write_text(path: Path, text: str) -> None:
         staging.replace(path)
     finally:
         staging.unlink(missing_ok=True)
+
+
+def take(source: Path, target: Path) -> None:
+    """Put a file or folder into another place, and away what is there; shared on disk where possible.
+
+    So only for what is never changed where it stands.
+    """
+    if source.is_dir():
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target, copy_function=_link)
+    else:
+        target.unlink(missing_ok=True)
+        _link(str(source), str(target))
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -30,6 +30,15 @@ def claimed(path: Path) -> Iterator[bool]:
         yield True
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold a lock file until the block ends, waiting while another process has it; a dead one has it no more."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def holder(path: Path) -> str:
     """The number of the process that last held the claim, in words for people."""
     found = path.read_text(encoding="utf-8").strip() if path.is_file() else ""

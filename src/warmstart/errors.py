@@ -5,6 +5,7 @@
     ├── DataError                a data file holds something unexpected
     ├── ModelError               a model folder or name cannot be used
     ├── RunError                 a run folder is missing, unfinished or already taken
+    │   └── Busy                 another process makes what is wanted at present
     ├── MissingExtra             an optional package is not installed
     ├── TrainingError            a training went wrong: its loss is no number
     ├── DiskError                the disk is full, or a folder cannot be written to
@@ -56,6 +57,10 @@ class RunError(WarmstartError):
     """A run folder is missing, unfinished or already taken."""
 
     exit_code = 6
+
+
+class Busy(RunError):
+    """Another process makes what is wanted at present; it can be had when that is done."""
 
 
 class MissingExtra(WarmstartError):

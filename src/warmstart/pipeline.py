@@ -14,10 +14,10 @@ from warmstart.artifacts import disk_errors, publish, sweep, write_json, write_t
 from warmstart.deploy.predictor import Predictor
 from warmstart.encoders.scratch import make_encoder
 from warmstart.environment import environment
-from warmstart.errors import RunError
+from warmstart.errors import RecipeError, RunError
 from warmstart.progress import Progress, silent
 from warmstart.recipe import Recipe, absolute
-from warmstart.run import Run
+from warmstart.run import PREDICTIONS, Run
 from warmstart.settings import check_trainer_options
 from warmstart.stages import reuse, store
 from warmstart.stages.before import Stage, from_the_start, stages_before
@@ -26,6 +26,7 @@ from warmstart.stages.finetune import check_ahead, finetune, make_ready, saving_
 from warmstart.stages.forgetting import FILE as FORGETTING
 from warmstart.stages.multitask import multitask
 from warmstart.stages.prepare import Parts, Rows, read_rows
+from warmstart.tuning.stopping import Measured
 
 
 def carry_out(
@@ -34,6 +35,7 @@ def carry_out(
     progress: Progress = silent,
     rows: Rows | None = None,
     resume_anyway: Iterable[str] = (),
+    measured: Measured | None = None,
 ) -> Run:
     """Carry out a recipe into a folder, or go on with a run that was stopped there.
 
@@ -43,8 +45,12 @@ def carry_out(
     Args:
         rows: Rows handed over in Python, which take the place of the recipe's files.
         resume_anyway: What may differ from when the run was stopped, though the model may then differ too.
+        measured: Told the headline on the dev rows after every epoch of the fine-tuning but the last; what it raises
+            ends the run, which stays unfinished.
     """
     folder = Path(folder)
+    if recipe.repeated:
+        raise RecipeError("seeds, baseline and ablate ask for several trainings, and this is one; take `warmstart.fit`")
     claim(folder)
     check_trainer_options(recipe.trainer)
     main = processes.is_main()
@@ -68,10 +74,10 @@ def carry_out(
             saving = saving_of(recipe, ready, folder, resume_anyway)
             if main:
                 _begin(folder, recipe, parts, stages)
-        finetune(ready, saving, folder, progress)
+        finetune(ready, saving, folder, progress, measured)
         with processes.main_first():
             if main:
-                write_json(folder / "metrics.json", _measure(folder, parts, progress))
+                write_json(folder / "metrics.json", measure(folder, parts, progress))
                 if stages:
                     reuse.offer(start, parts, stages[-1], folder, cache_folder())
     return Run(folder)
@@ -176,13 +182,10 @@ def _begin(folder: Path, recipe: Recipe, parts: Parts, stages: Sequence[Stage]) 
                     shutil.copyfile(stage.trained / FORGETTING, staging / FORGETTING)
 
 
-def _measure(folder: Path, parts: Parts, progress: Progress) -> dict[str, Any]:
+def measure(folder: Path, parts: Parts, progress: Progress) -> dict[str, Any]:
     """The model as it was saved, on every part but the training rows."""
     measured = [part for part in ("dev", "test") if part in parts.tables]
     if not measured:
         return {}
     predictor = Predictor.load(folder)
-    return {part: evaluate(predictor, parts.tables[part], folder / _PREDICTIONS[part], progress) for part in measured}
-
-
-_PREDICTIONS = {"test": "predictions.parquet", "dev": "predictions-dev.parquet"}
+    return {part: evaluate(predictor, parts.tables[part], folder / PREDICTIONS[part], progress) for part in measured}

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LARGEST = 64 * MEGABYTE
 """The largest file of numbers that is read; a long training's history has a line for every few steps."""
+PREDICTIONS = {"test": "predictions.parquet", "dev": "predictions-dev.parquet"}
+"""The file of answers to each part that is measured."""
 
 
 class Run:
@@ -72,6 +74,12 @@ class Run:
         """What the encoder still knew along each stage, by the stage's name; empty where the recipe did not ask."""
         found = sorted(path.parent.name for path in self.folder.glob("stages/*/forgetting.json"))
         return {stage: self._json(f"stages/{stage}/forgetting.json") for stage in found}
+
+    @cached_property
+    def evidence(self) -> dict[str, Any]:
+        """What several seeds, a baseline or an ablation showed; empty where the recipe did not ask for any."""
+        found: dict[str, Any] = self._json("evidence.json") if (self.folder / "evidence.json").is_file() else {}
+        return found
 
     @property
     def model(self) -> Path:

@@ -29,7 +29,7 @@ from warmstart.tuning.average import Averaging
 from warmstart.tuning.batches import EpochBatches, EpochRows, LengthBatches, Loader, RandomBatches
 from warmstart.tuning.consistency import divergence, doubled
 from warmstart.tuning.schedules import schedule
-from warmstart.tuning.stopping import EarlyStop
+from warmstart.tuning.stopping import EarlyStop, Measured, Measuring
 from warmstart.tuning.unfreeze import Unfreezing, learning
 from warmstart.tuning.watching import Watching
 
@@ -69,7 +69,7 @@ class Trained:
     history: list[dict[str, float]]
     """One entry each time the loss was noted: step, epoch, loss, rate, gradient norm."""
     measured: list[dict[str, float]]
-    """With early stopping, one entry an epoch: epoch, step, value."""
+    """Where dev was measured on the way, one entry an epoch: epoch, step, value."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,7 @@ def train(
     where: Callable[[int], str] = lambda row: f"row {row}",
     measure: Callable[[], float] | None = None,
     watch: Watching | None = None,
+    measured: Measured | None = None,
 ) -> Trained:
     """Train a model in place on encoded rows, going on from the newest checkpoint if there is one.
 
@@ -107,13 +108,14 @@ def train(
         where: Names the row of a number, for messages.
         measure: Gives how good the model is at present, on rows that it does not learn from; for early stopping.
         watch: Looks at the model on the way; what it saw is kept in checkpoints.
+        measured: Told after every epoch but the last what `measure` gives; what it raises ends the training.
 
     Raises:
         TrainingError: The loss is no number any more.
         Stopped: SIGTERM or SIGINT came; the training was saved first.
     """
     precision = resolve(settings.precision, model.config)
-    keeping = {**_keeping(settings, measure), **({"watch": watch} if watch else {})}
+    keeping = {**_keeping(settings, measure, measured), **({"watch": watch} if watch else {})}
     with ExitStack() as stack:
         asked = stack.enter_context(stop_asked()) if saving else StopAsked()
         try:
@@ -136,7 +138,8 @@ def train(
     with suppress(OSError):  # it is not there, or the Trainer has put something into it
         folder.rmdir()
     history = _history(trainer.state.log_history)
-    return Trained(done.global_step, trainer.seconds(), precision, history, early.values if early else [])
+    measuring = early or keeping.get("measuring")
+    return Trained(done.global_step, trainer.seconds(), precision, history, measuring.values if measuring else [])
 
 
 def check(model: Any, task: Learned, rows: Any, settings: Settings, measured: bool) -> None:
@@ -200,17 +203,18 @@ def _unfreezing(layers: LayerMap, settings: Settings) -> list[Unfreezing]:
     return [Unfreezing(layers, settings.unfreeze, settings.unfreeze_every, settings.freeze)]
 
 
-def _keeping(settings: Settings, measure: Callable[[], float] | None) -> dict[str, Any]:
-    """What gathers weights along the way to leave the model with; each has a state that checkpoints keep."""
+def _keeping(
+    settings: Settings, measure: Callable[[], float] | None, measured: Measured | None = None
+) -> dict[str, Any]:
+    """What gathers weights along the way to leave the model with, or measures; checkpoints keep the state of each."""
     if settings.average > 1 and settings.stop_early:
         raise RecipeError("learn.average and learn.stop_early: each says which weights to keep; drop one")
-    if settings.average > 1:
-        return {"average": Averaging(settings.average)}
     if settings.stop_early is None:
-        return {}
+        average: dict[str, Any] = {"average": Averaging(settings.average)} if settings.average > 1 else {}
+        return {**average, "measuring": Measuring(measure, measured)} if measure and measured else average
     if measure is None:
         raise RecipeError("learn.stop_early: there are no dev rows to measure on; say data.dev, or data.split.dev: 0.1")
-    return {"stop_early": EarlyStop(measure, settings.stop_early)}
+    return {"stop_early": EarlyStop(measure, settings.stop_early, measured)}
 
 
 def _newest(saving: Saving | None, progress: Progress) -> str | None:

@@ -50,7 +50,7 @@ def test_both_differences_are_those_by_hand(rows):
     assert found.p == found.corrected == max(found.seeds.p, found.rows.p) == found.seeds.p
     assert found.shown
     assert found.sentence() == (
-        "new is better than plain by 9.0 points, 95% interval 2.4 to 15.6; 3 seeds each; p 0.028"
+        "new is better than plain by 9.0 points, 95% interval 2.4 to 15.6 over seeds; 3 seeds each; p 0.028"
     )
     assert compare(b, a).sentence().startswith("plain is worse than new by 9.0 points, 95% interval -15.6 to -2.4")
 

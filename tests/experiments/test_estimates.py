@@ -9,7 +9,9 @@ from scipy import stats
 from warmstart.experiments.estimates import (
     difference_over_rows,
     difference_over_seeds,
+    hedges,
     holm,
+    mcnemar,
     over_rows,
     over_seeds,
 )
@@ -115,3 +117,22 @@ def test_where_there_is_a_difference_it_is_seen(monkeypatch):
         for _ in range(50)
     ]
     assert np.mean(seen) > 0.9
+
+
+def test_a_single_row_of_difference_says_as_much_for_either_side():
+    assert difference_over_rows([1.0, 1, 0], [1.0, 0, 0]).p == 1
+
+
+@pytest.mark.parametrize(("won", "lost"), [(0, 0), (5, 5), (1, 0), (7, 2), (2, 7), (40, 61)])
+def test_mcnemar_counts_half_of_what_was_seen_itself(won, lost):
+    chances = [math.comb(won + lost, k) / 2 ** (won + lost) for k in range(won + lost + 1)]
+    fewer = min(won, lost)
+    by_hand = 2 * (sum(chances[:fewer]) + chances[fewer] / 2)
+    assert mcnemar(won, lost) == pytest.approx(min(by_hand, 1) if won != lost else 1)
+
+
+def test_hedges_is_the_mean_in_standard_deviations_made_smaller():
+    differences = np.array([0.01, 0.03, 0.02, 0.05])
+    found = hedges(difference_over_seeds(differences, np.zeros(4)))
+    assert found == pytest.approx(differences.mean() / differences.std(ddof=1) * (1 - 3 / 11))
+    assert math.isnan(hedges(difference_over_seeds([0.1], [0.0])))

@@ -20,6 +20,10 @@ SHORT = {
     "batch": "learn.batch",
     "precision": "learn.precision",
     "seed": "seed",
+    "seeds": "seeds",
+    "keep": "keep",
+    "baseline": "baseline",
+    "ablate": "ablate",
 }
 """Recipe field of each option."""
 
@@ -55,6 +59,10 @@ def command(
     precision: options.Training = None,
     tokens: options.Tokens = None,
     seed: Annotated[int | None, field("seed", "--seed")] = None,
+    seeds: Annotated[int | None, field("seeds", "--seeds")] = None,
+    keep: Annotated[str | None, field("keep", "--keep", metavar="best|average|ensemble")] = None,
+    baseline: Annotated[str | None, field("baseline", "--baseline", metavar="plain")] = None,
+    ablate: Annotated[list[str] | None, field("ablate", "--ablate", metavar="KEY")] = None,
     resume_anyway: Annotated[
         list[str] | None,
         typer.Option("--resume-anyway", help="Go on with a stopped run though this differs.", metavar="NAME"),
@@ -76,7 +84,8 @@ def command(
     if not processes.is_main():
         return
     if json:
-        screen.print_json({"run": str(run.folder), "metrics": run.metrics, "training": _brief(run), "data": run.data})
+        told = {"run": str(run.folder), "metrics": run.metrics, "training": _brief(run), "data": run.data}
+        screen.print_json({**told, **({"evidence": run.evidence} if run.evidence else {})})
     else:
         _show(run)
 
@@ -86,7 +95,7 @@ def _brief(run: Run) -> dict[str, Any]:
 
 
 def _show(run: Run) -> None:
-    from warmstart.cli import screen
+    from warmstart.cli import evidence_shown, screen
 
     screen.findings(run.data["findings"])
     training = run.training
@@ -101,6 +110,8 @@ def _show(run: Run) -> None:
         "model": str(run.model),
     }
     screen.table(f"{run.recipe.task.name} with {run.recipe.model.rstrip('/').rpartition('/')[2]}", rows)
+    if run.evidence:
+        evidence_shown.show(run.evidence)
     texts = '"a text" "its pair"' if "pair" in run.recipe.data.columns else '"a text"'
     texts = {"span": '"a question" "its context"'}.get(run.recipe.task.name, texts)
     screen.console.print(f"Next: warmstart predict {run.folder} {texts}", markup=False, highlight=False)

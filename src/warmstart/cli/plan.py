@@ -101,7 +101,13 @@ def _of(source: str, recipe: str | None, changes: dict[str, Any], values: dict[s
     if base != source:
         changes = {"data.train": source, **changes}
     made = load_recipe(base, changes) if base is not None else make_recipe(changes)
-    return plan(made, values["hardware"], values["price"], values["measure"], screen.Bars())
+    bars = screen.Bars()
+    if made.repeated:
+        from warmstart.experiments.variants import variants_of
+
+        count = len(variants_of(made)) * (made.seeds or 1)
+        bars.say(f"this is what one training costs; seeds, baseline and ablate ask for {count}")
+    return plan(made, values["hardware"], values["price"], values["measure"], bars)
 
 
 def _without_data(values: dict[str, Any], changes: dict[str, Any]) -> list[Estimate]:

@@ -30,6 +30,12 @@ def command(
         typer.Option("--documents", help="A file of documents (id, text) to search, with a bi-encoder of rank."),
     ] = None,
     top: Annotated[int, typer.Option("--top", help="With --documents, how many are given for each query.", min=1)] = 20,
+    least_confidence: Annotated[
+        float | None,
+        typer.Option(
+            help="Leave the label empty where its probability is below this, and say `answered`: false.", min=0, max=1
+        ),
+    ] = None,
     text: options.Text = None,
     pair: options.Pair = None,
     column: options.Columns = None,
@@ -50,6 +56,7 @@ def command(
     from warmstart.deploy.predictor import Predictor
 
     predictor = Predictor.load(run, precision)
+    shape = _shape(predictor, least_confidence)
     if documents is not None:
         from warmstart.cli.documents import search
 
@@ -58,13 +65,23 @@ def command(
         from warmstart.cli.reading import source_of
 
         schema = predictor.task.schema(predictor.task.options).questions()
-        _file(predictor, source_of(run, file, reading, schema), schema, out, screen)
+        _file(predictor, source_of(run, file, reading, schema), schema, out, screen, shape)
     else:
-        _texts(predictor, list(texts or []), out, json)
+        _texts(predictor, list(texts or []), out, json, shape)
     screen.cut(predictor.cut, predictor.window, json)
 
 
-def _texts(predictor: Any, texts: list[str], out: str | None, json: bool) -> None:
+def _shape(predictor: Any, least: float | None) -> Any:
+    """What is done with every answer before it is shown."""
+    from warmstart.deploy.held_back import check_least, held_back
+
+    if least is None:
+        return dict
+    check_least(predictor.task, least)
+    return lambda answer: held_back(answer, least)
+
+
+def _texts(predictor: Any, texts: list[str], out: str | None, json: bool, shape: Any) -> None:
     """Answer texts of the command line, or lines of standard input."""
     from warmstart.cli import answers_shown
 
@@ -72,7 +89,7 @@ def _texts(predictor: Any, texts: list[str], out: str | None, json: bool) -> Non
     if not given:
         raise RecipeError("predict: standard input holds no line; expected one text a line")
     wanted = predictor.task.asked(given)
-    answers = predictor.predict(wanted)
+    answers = [shape(answer) for answer in predictor.predict(wanted)]
     if out is not None:
         from warmstart.deploy.write import write_answers
 
@@ -82,7 +99,7 @@ def _texts(predictor: Any, texts: list[str], out: str | None, json: bool) -> Non
         answers_shown.answers(wanted, answers, json)
 
 
-def _file(predictor: Any, source: Any, schema: Any, out: str | None, screen: Any) -> None:
+def _file(predictor: Any, source: Any, schema: Any, out: str | None, screen: Any, shape: Any) -> None:
     from itertools import tee
 
     from warmstart.data.findings import Findings
@@ -96,7 +113,7 @@ def _file(predictor: Any, source: Any, schema: Any, out: str | None, screen: Any
         def answered() -> Any:
             for row, answer in zip(again, predictor.stream(rows), strict=True):
                 bar.advance()
-                yield {**{name: row[name] for name in schema.names if name in row}, **answer}
+                yield {**{name: row[name] for name in schema.names if name in row}, **shape(answer)}
 
         if out is None:
             for answer in answered():

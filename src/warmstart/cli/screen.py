@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 
-from warmstart.progress import Bar
+from warmstart.progress import Bar, silent
 from warmstart.windows import Cut, Window
 
 SHOWN = 3
@@ -40,6 +40,18 @@ class Bars:
         )
         with RichProgress(*columns, console=errors) as shown:
             yield _RichBar(shown, shown.add_task(name, total=total, note=""))
+
+    def say(self, text: str) -> None:
+        errors.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+class Lines:
+    """Progress as lines on standard error, without bars."""
+
+    @contextmanager
+    def bar(self, name: str, total: float | None) -> Iterator[Bar]:
+        with silent.bar(name, total) as bar:
+            yield bar
 
     def say(self, text: str) -> None:
         errors.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -17,12 +17,13 @@ import numpy.typing as npt
 import torch
 
 from warmstart.artifacts import verify
+from warmstart.deploy.ensemble import MEMBERS, members_of
 from warmstart.deploy.predictor import BUFFER, Text, alike, model_folder
 from warmstart.encoders.load import load_alone, load_config, load_tokenizer, most_tokens
 from warmstart.encoders.pooling import SlicePooling
 from warmstart.encoders.precision import resolve
 from warmstart.encoders.states import hidden_states, pooling_of
-from warmstart.errors import DataError, RecipeError
+from warmstart.errors import DataError, ModelError, RecipeError
 from warmstart.tasks.common.saved import FILE, open_task
 from warmstart.tasks.common.texts import encode_texts, pad
 from warmstart.windows import DEFAULT_TOKENS, Cut, Frame, Window
@@ -168,7 +169,8 @@ def _open(model: str | Path) -> tuple[str, Window | None]:
     if not any((folder / FILE).is_file() for folder in (path / "model", path)):
         return str(model), None
     folder = model_folder(path)
-    verify(folder)
+    if members_of(folder, verify(folder)):
+        raise ModelError(f"{folder} holds several models; give one of them, as {folder / MEMBERS / '0'}")
     return str(folder), open_task(folder, load_config(str(folder)))[1]
 
 

@@ -15,12 +15,13 @@ import numpy.typing as npt
 import torch
 
 from warmstart.artifacts import verify
+from warmstart.deploy.ensemble import Ensemble, members_of
 from warmstart.encoders.architectures import is_pooled
 from warmstart.encoders.load import load_config, load_encoder, load_tokenizer, most_tokens
 from warmstart.encoders.precision import resolve
 from warmstart.errors import ModelError
 from warmstart.tasks.base import Task
-from warmstart.tasks.common.saved import FILE, open_task
+from warmstart.tasks.common.saved import FILE, open_task, saved_temperature
 from warmstart.tasks.common.texts import count_slices
 from warmstart.windows import Cut, Frame, Window
 
@@ -40,9 +41,19 @@ class Predictor:
 
     Attributes:
         cut: How much of the texts answered so far the window left out.
+        temperature: What the logits are divided by where answers compete (Guo et al. 2017): it makes probabilities
+            calibrated, and no other answer the likeliest.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, task: Task[Any], window: Window, precision: str = "fp32") -> None:
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        task: Task[Any],
+        window: Window,
+        precision: str = "fp32",
+        temperature: float = 1.0,
+    ) -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model = model.eval().to(self.device)
         self.tokenizer = tokenizer
@@ -50,6 +61,7 @@ class Predictor:
         self.window = window
         self.cut = Cut()
         self.precision = resolve(precision, model.config)
+        self.temperature = temperature if task.likeliest else 1.0
 
     @classmethod
     def load(cls, path: str | Path, precision: str = "fp32") -> Predictor:
@@ -59,15 +71,17 @@ class Predictor:
             precision: `fp32` (what plain `transformers` computes), `bf16`, `fp16`, or `auto` for the fastest here.
         """
         folder = model_folder(path)
-        verify(folder)
-        config = load_config(str(folder))
+        members = members_of(folder, verify(folder)) or [folder]
+        config = load_config(str(members[0]))
         task, window = open_task(folder, config)
-        tokenizer = load_tokenizer(str(folder))
+        tokenizer = load_tokenizer(str(members[0]))
         if window.keep == "slices" and not (task.own_windows or is_pooled(config)):
             raise ModelError(f"{folder / FILE}: window.keep: found slices, but the model in config.json takes none")
         _check_window(folder, window, most_tokens(config, tokenizer), Frame.of(tokenizer, task.pair), task.pair)
-        model = load_encoder(str(folder), task.auto_class, {}, tokenizer).model
-        return cls(task.ready(model, folder), tokenizer, task, window, precision)
+        models = [
+            task.ready(load_encoder(str(member), task.auto_class, {}, tokenizer).model, member) for member in members
+        ]
+        return cls(_as_one(models, task), tokenizer, task, window, precision, saved_temperature(folder))
 
     def predict(self, texts: Sequence[Text], batch: int = 64) -> list[dict[str, Any]]:
         """One answer for each text.
@@ -131,7 +145,20 @@ class Predictor:
         kind = formats.get(self.precision, torch.float32)
         with torch.autocast(self.device.type, dtype=kind, enabled=self.precision != "fp32"):
             found = self.model(**inputs)
-        return {name: one.float().cpu() for name, one in found.items() if torch.is_tensor(one)}
+        outputs = {name: one.float().cpu() for name, one in found.items() if torch.is_tensor(one)}
+        if self.temperature != 1.0:
+            outputs["logits"] = outputs["logits"] / self.temperature
+        return outputs
+
+
+def _as_one(models: Sequence[Any], task: Task[Any]) -> Any:
+    """The model, or several as an ensemble."""
+    if len(models) == 1:
+        return models[0]
+    how = task.mixing(task.options)
+    if how is None:
+        raise ModelError(f"found {len(models)} models, but answers of {task.name} cannot be averaged; expected one")
+    return Ensemble(models, how)
 
 
 def _chunk(rows: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

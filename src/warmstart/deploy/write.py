@@ -71,12 +71,19 @@ def _parquet(answers: Answers, path: Path) -> int:
     count, writer, pending = 0, None, iter(answers)
     try:
         while chunk := [_flat(answer) for answer in itertools.islice(pending, 10_000)]:
-            # Later chunks are of the first one's types, even where all of a column is null in them.
-            rows = pa.Table.from_pylist(chunk, schema=writer.schema if writer else None)
-            writer = writer or pq.ParquetWriter(path, rows.schema)
-            writer.write_table(rows)
+            # Later chunks are of the first one's types, even where all of a column is null; text where it is so there.
+            rows = pa.Table.from_pylist(chunk)
+            writer = writer or pq.ParquetWriter(path, _with_types(rows.schema))
+            writer.write_table(rows.cast(writer.schema))
             count += len(chunk)
     finally:
         if writer:
             writer.close()
     return count
+
+
+def _with_types(schema: Any) -> Any:
+    """An Arrow schema in which every column has a type: one of nothing but nulls is text."""
+    import pyarrow as pa
+
+    return pa.schema([one.with_type(pa.string()) if pa.types.is_null(one.type) else one for one in schema])

@@ -55,6 +55,19 @@ def difference_over_seeds(values: ArrayLike, others: ArrayLike) -> Estimate:
     return Estimate(estimate.mean, estimate.low, estimate.high, estimate.count, p)
 
 
+def hedges(difference: Estimate) -> float:
+    """The standardised size of a difference over seeds: Cohen's d for pairs, with the correction of Hedges (1981).
+
+    NaN where one seed alone, or seeds without any spread, leave nothing to measure by.
+    """
+    count = difference.count
+    if count < 2 or difference.high == difference.low:
+        return math.nan
+    half = (difference.high - difference.low) / 2
+    spread = half / float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * math.sqrt(count)
+    return difference.mean / spread * (1 - 3 / (4 * count - 5))
+
+
 def over_rows(scores: ArrayLike, seed: int = 0) -> Estimate:
     """Mean over test rows with its bootstrap interval: where it would lie on many other rows of this kind.
 
@@ -83,13 +96,26 @@ def difference_over_rows(scores: ArrayLike, others: ArrayLike, seed: int = 0) ->
     estimate = over_rows(found, seed)
     # Rows without a difference are the same after any swap, so they are spared the swapping.
     apart = found[found != 0]
-    if not len(apart):
+    if len(apart) < 2:  # and one row says as much for either side
         return Estimate(estimate.mean, estimate.low, estimate.high, estimate.count, 1.0)
     # With one sample given, SciPy flips signs of differences, which is to swap the two scores of a row.
     test = stats.permutation_test(
         (apart,), _sum, permutation_type="samples", vectorized=True, **_resampling(len(apart), seed)
     )
     return Estimate(estimate.mean, estimate.low, estimate.high, estimate.count, float(test.pvalue))
+
+
+def mcnemar(won: int, lost: int) -> float:
+    """The p value that two models are right equally often, from the rows that only one of them has right.
+
+    McNemar's test with the mid-p value: the exact one finds too little, the one by chi-square too much where rows are
+    few (Fagerland et al. 2013, "The McNemar test for binary matched-pairs data").
+    """
+    if won == lost:
+        return 1.0
+    fewer = min(won, lost)
+    exact = stats.binomtest(fewer, won + lost).pvalue
+    return float(exact - stats.binom.pmf(fewer, won + lost, 0.5))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

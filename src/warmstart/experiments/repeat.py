@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,7 +36,8 @@ def repeat(
     seeds: Sequence[int],
     folder: str | Path,
     progress: Progress = silent,
-    keep: Literal["all", "numbers"] = "all",
+    keep: Literal["all", "numbers"] | Sequence[str] = "all",
+    resume_anyway: Iterable[str] = (),
 ) -> list[Row]:
     """Carry out every variant of a recipe with every seed into `folder/<variant>/seed-<n>`; one row a run.
 
@@ -46,13 +47,16 @@ def repeat(
     Args:
         recipe: A `Recipe`, or its dotted keys and values.
         variants: Dotted keys and values that make each variant; none for the recipe as it stands.
-        keep: `numbers` removes each run's model and checkpoints once it is measured.
+        keep: `numbers` removes each run's model and checkpoints once it is measured; names of variants do so for all
+            others.
+        resume_anyway: As in `carry_out`.
     """
     folder = Path(folder)
     plan = {
         (name, seed): made for seed in _different(seeds) for name, made in make_variants(recipe, variants, seed).items()
     }
-    _check_files(folder, list(plan.values()))
+    check_files(folder, list(plan.values()))
+    light = [name for name in variants if keep == "numbers" or (keep != "all" and name not in keep)]
     rows: dict[tuple[str, int], Row] = {}
     told: set[tuple[str, int]] = set()
     while missing := [which for which in plan if which not in rows]:
@@ -61,7 +65,9 @@ def repeat(
             place, lock = run_folder(folder, name, seed), folder / name / f".seed-{seed}.lock"
             with claimed(lock) as mine:
                 if mine:
-                    rows[name, seed] = _one(plan[name, seed], place, name, progress, keep)
+                    rows[name, seed] = _one(plan[name, seed], place, name, progress, resume_anyway)
+                    if name in light:
+                        strip(place)
                 elif (name, seed) not in told:
                     told.add((name, seed))
                     progress.say(f"{name}, seed {seed}: {holder(lock)} has it under way")
@@ -103,21 +109,24 @@ def make_variants(
     return made
 
 
-def _one(recipe: Recipe, place: Path, name: str, progress: Progress, keep: str) -> Row:
+def _one(recipe: Recipe, place: Path, name: str, progress: Progress, anyway: Iterable[str]) -> Row:
     """One run, carried out if it has not come to its end yet."""
     if _ended(place):
         check_same(recipe, place)
     else:
         progress.say(f"{name}, seed {recipe.seed}")
         try:
-            carry_out(recipe, place, progress)
+            carry_out(recipe, place, progress, resume_anyway=anyway)
         except TrainingError as error:
             progress.say(f"{place}: {error}")
             write_text(place / FAILURE, f"{error}\n")
-    if keep == "numbers":
-        for part in HEAVY:
-            shutil.rmtree(place / part, ignore_errors=True)
     return read_row(place, name, recipe.seed)
+
+
+def strip(place: Path) -> None:
+    """Remove a run's model and checkpoints; its numbers stay."""
+    for part in HEAVY:
+        shutil.rmtree(place / part, ignore_errors=True)
 
 
 def _ended(place: Path) -> bool:
@@ -154,7 +163,7 @@ def _different(seeds: Sequence[int]) -> Sequence[int]:
     return seeds
 
 
-def _check_files(folder: Path, recipes: Sequence[Recipe]) -> None:
+def check_files(folder: Path, recipes: Sequence[Recipe]) -> None:
     """Refuse data files that changed since runs were made from them; note those that are new here."""
     names = {
         name

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from warmstart import metrics
 from warmstart.errors import RunError
 from warmstart.jsons import read_text
-from warmstart.run import Run
+from warmstart.run import PREDICTIONS, Run
 
 MARGIN = 0.05
 """How far a run must come from the most frequent answer towards all answers right, or it has failed."""
@@ -28,7 +28,6 @@ GIVEN = ("label", "labels", "score")
 """The column of given answers, by the kind of task."""
 QUALITY = "quality"
 """The column with the task's own score of each row, where it gives one."""
-PREDICTIONS = {"test": "predictions.parquet", "dev": "predictions-dev.parquet"}
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,11 @@ class Row:
         return found
 
     @cached_property
+    def names(self) -> list[str]:
+        """The same without folders, as a file may be named from anywhere."""
+        return [place.replace("\\", "/").rpartition("/")[2] for place in self.places]
+
+    @cached_property
     def scores(self) -> NDArray[np.float64]:
         """How good each answer is, more is better, in the order of `places`.
 
@@ -69,7 +73,7 @@ class Row:
         if QUALITY in _columns(path):
             return np.asarray(pq.read_table(path, columns=[QUALITY])[QUALITY].to_numpy(), dtype=float)
         _, answers, given = read_predictions(path)
-        return _scores(answers, given)
+        return scores_of(answers, given)
 
 
 def read_row(folder: Path, variant: str, seed: int) -> Row:
@@ -143,7 +147,8 @@ def _headline_of_one(truth: Sequence[Any], answer: Any) -> float:
     return metrics.many_labels(gold, [always] * len(gold))["micro_f1"]
 
 
-def _scores(answers: Sequence[Any], given: Sequence[Any]) -> NDArray[np.float64]:
+def scores_of(answers: Sequence[Any], given: Sequence[Any]) -> NDArray[np.float64]:
+    """How good each answer is where the task gives no score of its own, as `Row.scores` says."""
     if isinstance(given[0], float):
         errors: NDArray[np.float64] = np.abs(np.asarray(answers, dtype=float) - np.asarray(given, dtype=float))
         return -errors

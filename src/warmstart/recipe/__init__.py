@@ -15,6 +15,8 @@ from warmstart.recipe.recipe import (
     shipped,
 )
 from warmstart.recipe.stages import WITHIN, Before, Pretrain, Scratch
+from warmstart.recipe.sweep import Range, Sweep
+from warmstart.recipe.sweeps import load_sweep, shipped_sweeps
 
 __all__ = [
     "FILES",
@@ -31,15 +33,19 @@ __all__ = [
     "Lora",
     "Multitask",
     "Pretrain",
+    "Range",
     "Recipe",
     "Saves",
     "Scratch",
     "Split",
+    "Sweep",
     "TaskChoice",
     "Window",
     "absolute",
     "load_recipe",
+    "load_sweep",
     "make_recipe",
     "put",
     "shipped",
+    "shipped_sweeps",
 ]

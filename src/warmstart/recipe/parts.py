@@ -53,6 +53,8 @@ class Split(Options):
     """Share of the training rows held out to test on, if there is no `data.test`; 0 for none."""
     dev: Fraction = 0.0
     """Share of the training rows held out for choices made during training, if there is no `data.dev`."""
+    seed: int | None = None
+    """Seed that chooses these rows. None: the recipe's `seed`."""
 
 
 class Data(Options):

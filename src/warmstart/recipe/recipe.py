@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options, meaning
@@ -53,6 +53,18 @@ class Recipe(Options):
     """When a training saves itself, so that it can go on after a kill."""
     seed: int = 0
     """Seed of everything random: the split, the head's first weights, the order of rows, dropout."""
+    head_seed: int | None = None
+    """Seed of the first weights of what is not pretrained: the head, and blocks that are renewed. None: `seed`."""
+    seeds: Annotated[int, Field(ge=1)] | None = None
+    """Train so many times, with `seed` and the seeds after it, on the same rows. None: once."""
+    keep: Literal["best", "average", "ensemble"] = "best"
+    """What becomes of the models of several seeds: the `best` on dev rows is kept (without such rows the first, since
+    test rows may not choose), the `average` of their weights, or all as an `ensemble` whose answers are averaged."""
+    baseline: Literal["plain"] | None = None
+    """Train `plain` fine-tuning beside it, on the same rows with the same seeds, and compare. None: no such runs."""
+    ablate: list[str] = []
+    """Fields whose worth is asked for, as `[layers.decay, window]`: each is put on plain fine-tuning alone, and is
+    taken away from what is asked for, with the same seeds."""
     head: Literal["keep", "new"] = "keep"
     """Whether to `keep` the head the model comes with (its labels must be the data's), or to draw a `new` one."""
     forgetting: Forgetting | None = None
@@ -77,6 +89,11 @@ class Recipe(Options):
         """The same recipe without the stages before it, starting from a model."""
         return self.model_copy(update={"model": model, "before": [], "scratch": None})
 
+    @property
+    def repeated(self) -> bool:
+        """Whether it asks for several trainings: seeds, a baseline or an ablation."""
+        return bool(self.seeds or self.baseline or self.ablate)
+
     def yaml(self) -> str:
         """The complete recipe, defaults included, as YAML."""
         plain = self.model_dump(mode="json")
@@ -97,7 +114,12 @@ def load_recipe(path: str | Path, changes: Mapping[str, Any] | None = None) -> R
     values, lines = read_yaml(Path(path))
     for key, value in (changes or {}).items():
         put(values, key, value)
-    return _from(Recipe.check(values, name, lines), own)
+    return recipe_of(values, name, lines, own)
+
+
+def recipe_of(values: Mapping[str, Any], where: str, lines: Mapping[str, int], folder: Path) -> Recipe:
+    """Build a recipe from the values of a file; paths in it are taken from a folder."""
+    return _from(Recipe.check(values, where, lines), folder)
 
 
 def shipped() -> dict[str, Path]:

@@ -16,6 +16,12 @@ from warmstart.data.table import Table
 from warmstart.deploy.predictor import Predictor
 from warmstart.deploy.search import rank_rows
 from warmstart.progress import Progress, silent
+from warmstart.tasks.base import Task
+
+GIVEN = "given_"
+"""Before the name of what is given where a column of that name is there already."""
+JSON = {b"holds": b"JSON"}
+"""How a column of JSON text is marked."""
 
 
 def evaluate(
@@ -35,15 +41,30 @@ def evaluate(
         task.check_answers(rows.column(answer.name), rows.where)
     before = replace(predictor.cut)
     columns, given = answers(predictor, rows, progress)
+    found = measure(task, rows, columns, given, predictions)
+    cut = predictor.cut.since(before)
+    return {**found, **({"rows_cut": cut.rows_cut, "share_cut": cut.share} if cut.rows_cut else {})}
+
+
+def measure(
+    task: Task[Any],
+    rows: Table,
+    columns: Mapping[str, Sequence[Any]],
+    given: list[dict[str, Any]],
+    predictions: Path | None = None,
+) -> dict[str, Any]:
+    """The metrics of answers to every row, whoever gave them, and `rows`; kept in a Parquet file where one is named.
+
+    Args:
+        columns: What the task's metrics look at, as `answers` gives it.
+    """
     found = task.measure(columns, given)
     if predictions is not None:
+        answer = task.schema(task.options).answer
         gold = list(rows.column(answer.name)) if answer else None
         _keep(rows, gold, given, predictions, task.scores(columns, given))
     # JSON has no NaN: an undefined number is null there.
-    clean = {name: None if math.isnan(value) else value for name, value in found.items()}
-    cut = predictor.cut.since(before)
-    seen = {"rows_cut": cut.rows_cut, "share_cut": cut.share} if cut.rows_cut else {}
-    return {**clean, "rows": len(rows), **seen}
+    return {**{name: None if math.isnan(value) else value for name, value in found.items()}, "rows": len(rows)}
 
 
 def answers(
@@ -84,13 +105,35 @@ def _keep(
         columns["answer"] = gold
     if scores is not None:
         columns["quality"] = list(scores)
+    nested: list[str] = []
     for name in given[0]:
         values = [prediction[name] for prediction in given]
+        column = f"{GIVEN}{name}" if name in columns else name
         # Labels are data, not columns: a mapping is kept as JSON text, whatever characters its labels have.
         if any(map(_nested, values)):
             values = [json.dumps(value, ensure_ascii=False) for value in values]
-        columns[f"given_{name}" if name in columns else name] = values
-    pq.write_table(pa.table(columns), path)
+            nested.append(column)
+        columns[column] = values
+    found = pa.table(columns)
+    marked = [one.with_metadata(JSON) if one.name in nested else one for one in found.schema]
+    pq.write_table(found.cast(pa.schema(marked)), path)
+
+
+def read_answers(path: Path) -> tuple[list[str], list[Any] | None, list[float] | None, list[dict[str, Any]]]:
+    """What `evaluate` kept: each row's place, its true answer, its score by the task, and the answer as it was given.
+
+    The second and the third are None where the task has none.
+    """
+    found = pq.read_table(path)
+    own: dict[str, list[Any]] = {}
+    for field in found.schema:
+        values = found[field.name].to_pylist()
+        nested = JSON.items() <= (field.metadata or {}).items()
+        own[field.name] = list(map(json.loads, values)) if nested else values
+    kept = {name: own.pop(name, None) for name in ("row", "answer", "quality")}
+    names = [name.removeprefix(GIVEN) for name in own]
+    given = [dict(zip(names, values, strict=True)) for values in zip(*own.values(), strict=True)]
+    return kept["row"] or [], kept["answer"], kept["quality"], given
 
 
 def _nested(value: Any) -> bool:

@@ -37,6 +37,7 @@ from warmstart.stages.prepare import Parts, encode, fit_task
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import save_task
 from warmstart.training import Saving, check, train
+from warmstart.tuning.stopping import Measured
 from warmstart.tuning.watching import Watching
 from warmstart.windows import DEFAULT_TOKENS, Frame, Window
 
@@ -83,7 +84,7 @@ def make_ready(
     add_tokens(tokenizer, task.new_tokens)
     window = window_of(recipe, config, tokenizer, task)
     # The head's first weights are drawn here, so the seed is set here.
-    transformers.set_seed(recipe.seed)
+    transformers.set_seed(recipe.seed if recipe.head_seed is None else recipe.head_seed)
     frozen = recipe.layers.freeze == "encoder"
     pooling = _pooling(recipe, config, window, task)
     loaded = load_encoder(recipe.model, task.auto_class, task.config(), tokenizer, recipe.head, pooling)
@@ -185,17 +186,17 @@ def saving_of(recipe: Recipe, ready: Ready, folder: Path, anyway: Iterable[str] 
     return Saving(checkpoints, recipe.checkpoints.steps, recipe.checkpoints.minutes, last=keep)
 
 
-def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> None:
+def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress, measured: Measured | None = None) -> None:
     """Train on the training rows; publish the model and what the stage did into the run's folder.
 
-    A stage that is finished is used as it stands; one that was stopped goes on from its newest checkpoint.
+    A stage that is finished is used as it stands; one that was stopped goes on from its newest checkpoint. `measured`
+    is told the headline on dev after every epoch but the last; what it raises ends the training.
     """
     if (folder / ready.stage).exists():
         progress.say(f"{ready.stage} is finished; used as it stands")
         return
     task, tokenizer, window, loaded = ready.task, ready.tokenizer, ready.window, ready.loaded
-    if processes.is_main():
-        # A model without its stage is from a run stopped between the two; the last checkpoint leads to it again.
+    if processes.is_main():  # A model without its stage is from a run stopped between the two, and is made again.
         shutil.rmtree(folder / "model", ignore_errors=True)
     rows = ready.rows
     if ready.kept is not None:
@@ -218,6 +219,7 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress) -> 
         ready.where,
         _measure(ready, ready.dev) if ready.dev is not None else None,
         watching,
+        measured,
     )
     if not processes.is_main():
         return

@@ -42,7 +42,7 @@ def identity(recipe: Recipe, parts: Parts, tokens: str) -> dict[str, Any]:
 
 def settings(recipe: Recipe) -> dict[str, Any]:
     """The settings that affect what a training gives; where it starts from is told by content."""
-    other = {"checkpoints", "before", "scratch", "reuse"}
+    other = {"checkpoints", "before", "scratch", "reuse", "seeds", "keep", "baseline", "ablate"}
     return {f"recipe.{name}": value for name, value in flat(recipe.model_dump(mode="json", exclude=other), "")}
 
 

@@ -99,13 +99,14 @@ def _hold_out(
     if not wanted:
         return found
     train = found["train"]
-    chosen = split.split(train, texts, answer, wanted, recipe.seed)
+    seed = recipe.seed if recipe.data.split.seed is None else recipe.data.split.seed
+    chosen = split.split(train, texts, answer, wanted, seed)
     for part in wanted:
         findings.add(
             "held-out",
             "note",
             f"{len(chosen[part]):,} of the {len(train):,} training rows are held out as {part} "
-            f"(data.split.{part}: {wanted[part]}, seed {recipe.seed}), duplicates kept on one side",
+            f"(data.split.{part}: {wanted[part]}, seed {seed}), duplicates kept on one side",
         )
     return {**found, **{part: train.select(indices) for part, indices in chosen.items()}}
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
+from warmstart import artifacts
 from warmstart.artifacts import verify, write_json
-from warmstart.errors import RunError
+from warmstart.errors import ModelError, RunError
 from warmstart.jsons import read_object
 from warmstart.progress import Progress
 from warmstart.recipe import Recipe
 from warmstart.stages import store
 from warmstart.stages.before import Stage, key_of
 from warmstart.stages.prepare import Parts
+from warmstart.tasks.common.saved import saved_temperature
 
 TAKEN = ("stages/*-finetune", "predictions*.parquet", "model", "metrics.json")
 """What of a run is taken; metrics come last, since they say that a run is finished."""
@@ -29,7 +29,9 @@ def find(recipe: Recipe, parts: Parts, last: Stage, cache: Path) -> Path | None:
     try:
         folder = Path(str(read_object(_note(recipe, parts, last, cache), RunError)["run"]))
         verify(folder / "model")
-    except (OSError, KeyError, RunError):
+        if saved_temperature(folder / "model") != 1.0:
+            return None  # calibrated since: no longer what the fine-tuning gave
+    except (OSError, KeyError, RunError, ModelError):
         return None
     return folder if (folder / "metrics.json").is_file() else None
 
@@ -38,7 +40,7 @@ def take(done: Path, folder: Path, progress: Progress) -> None:
     """Put what another run has made into this one's folder; shared on disk where possible, as nothing changes it."""
     if done != folder.resolve():
         for source in (path for name in TAKEN for path in sorted(done.glob(name))):
-            _copy(source, folder / source.relative_to(done))
+            artifacts.take(source, folder / source.relative_to(done))
     progress.say(f"the fine-tuning is finished ({done.name}); used as it stands")
 
 
@@ -46,20 +48,3 @@ def _note(recipe: Recipe, parts: Parts, last: Stage, cache: Path) -> Path:
     place = store.place(cache / "stages", "finetune", key_of(recipe, parts, last))
     place.parent.mkdir(parents=True, exist_ok=True)
     return place.with_name(f".{place.name}.run")
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Put a file or folder into its place, and away what a kill may have left there."""
-    if source.is_dir():
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(source, target, copy_function=_link)
-    else:
-        target.unlink(missing_ok=True)
-        _link(str(source), str(target))
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)

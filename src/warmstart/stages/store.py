@@ -20,7 +20,7 @@ from warmstart import processes
 from warmstart.artifacts import write_json
 from warmstart.claims import claimed, holder
 from warmstart.environment import environment
-from warmstart.errors import RunError
+from warmstart.errors import Busy, RunError
 from warmstart.jsons import read_object
 
 FORMAT = 1
@@ -77,7 +77,7 @@ def held(folder: Path, identity: Mapping[str, Any]) -> Iterator[None]:
     lock = folder.with_name(f".{folder.name}.lock")
     with claimed(lock) as mine:
         if not mine:
-            raise RunError(f"{folder.name}: {holder(lock)} makes this stage at present; start again when it is done")
+            raise Busy(f"{folder.name}: {holder(lock)} makes this stage at present; start again when it is done")
         about = folder.with_name(f"{folder.name}.json")
         if not about.is_file():
             stage = folder.name.rpartition("-")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from warmstart.errors import DataError, RecipeError
 from warmstart.options import Options
@@ -13,6 +13,9 @@ from warmstart.schema import Schema
 from warmstart.windows import KINDS, Window
 
 OptionsT = TypeVar("OptionsT", bound=Options)
+Mixing = Literal["softmax", "sigmoid", "mean"]
+Shown = dict[str, Any]
+"""A table for people: `title`, `note`, `columns` and `rows`."""
 Feature = dict[str, Any]
 """One encoded example: token ids and whatever else the task's head wants.
 
@@ -45,6 +48,11 @@ class Task(ABC, Generic[OptionsT]):
     tunes: ClassVar[bool] = False
     """Whether there is something to choose on dev rows after training: see `tune`."""
 
+    likeliest: bool = False
+    """Whether an answer is the likeliest of several by a softmax over `logits`: a `label` with its `probability` among
+    `probabilities`. Only such answers can be calibrated and held back."""
+    apart: ClassVar[bool] = True
+    """Whether the score of a row is its own, and not that of a group of rows."""
     doubles: bool = True
     """Whether two passes of one batch can be held against each other, as R-Drop does."""
 
@@ -56,6 +64,15 @@ class Task(ABC, Generic[OptionsT]):
     def auto_class_for(cls, options: OptionsT) -> str:
         """The Auto class, where it depends on the options."""
         return cls.auto_class
+
+    @classmethod
+    def mixing(cls, options: OptionsT) -> Mixing | None:
+        """How what several models say becomes one answer; None where no mean of outputs is an answer.
+
+        As the mean of their chances, with logits of one label (`softmax`) or many (`sigmoid`), or of the outputs as
+        they are (`mean`).
+        """
+        return None
 
     @classmethod
     @abstractmethod
@@ -234,6 +251,20 @@ class Task(ABC, Generic[OptionsT]):
     ) -> Sequence[float] | None:
         """How good each answer is by itself, from 0 to 1; None where that is plain from the answer beside the truth."""
         return None
+
+    def confused(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+        """What the data says beside what the model gives, a pair for each thing that a confusion matrix counts."""
+        if not self.likeliest:
+            return []
+        return [(str(answer), str(given["label"])) for answer, given in zip(answers, predictions, strict=True)]
+
+    def diagnose(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[Shown]:
+        """Tables that say where errors of the task's own kind are; none by default.
+
+        Args:
+            columns: All that the rows hold; of rows that cannot be read again, the answers alone.
+        """
+        return []
 
     def tune(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> Self:
         """The task with what was chosen on dev rows, given the model's answers to them; that one is saved."""

@@ -11,7 +11,8 @@ from warmstart import metrics
 from warmstart.errors import DataError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.base import Feature, Mixing, Shown, Task
+from warmstart.tasks.common.tables import share, table
 from warmstart.tasks.common.texts import TEXT, pad, token_ids
 from warmstart.windows import Frame, Window, covered, take, views
 
@@ -34,6 +35,11 @@ class Choose(Task[ChooseOptions]):
     auto_class = "AutoModelForMultipleChoice"
     headline = "accuracy"
     keeps = ("head", "tail", "head+tail")
+    likeliest = True
+
+    @classmethod
+    def mixing(cls, options: ChooseOptions) -> Mixing | None:
+        return "mean"  # endings compete across what is computed together, so their scores are averaged
 
     @classmethod
     def schema(cls, options: ChooseOptions) -> Schema:
@@ -129,6 +135,17 @@ class Choose(Task[ChooseOptions]):
 
     def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         return metrics.choices(answers, [given["label"] for given in predictions])
+
+    def diagnose(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[Shown]:
+        """Whether a place in the list is liked for itself."""
+        both = list(zip(columns["label"], (given["label"] for given in predictions), strict=True))
+        rows = []
+        for place in sorted({place for pair in both for place in pair}):
+            true = [given for answer, given in both if answer == place]
+            chosen = sum(given == place for _, given in both)
+            rows.append([place, len(true), chosen, share(true.count(place), len(true))])
+        note = "how often the right ending stands at a place, counted from 0, and how often that place is chosen"
+        return [table("Position", note, ["place", "right here", "chosen", "found when right"], rows)]
 
 
 def _feature(text: Sequence[int], endings: Sequence[Sequence[int]], frame: Frame, window: Window) -> Feature:

@@ -13,8 +13,9 @@ from warmstart import metrics
 from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.base import Feature, Mixing, Shown, Task
 from warmstart.tasks.common.labels import LabelMap
+from warmstart.tasks.common.tables import share, table
 from warmstart.tasks.common.texts import PAIR, TEXT, encode_texts, pad
 from warmstart.windows import Window
 
@@ -42,7 +43,12 @@ class Classify(Task[ClassifyOptions]):
         self.labels = labels
         self.weights = weights
         self.many = options.labels == "many"
+        self.likeliest = not self.many
         self.headline = "micro_f1" if self.many else "accuracy"
+
+    @classmethod
+    def mixing(cls, options: ClassifyOptions) -> Mixing | None:
+        return "sigmoid" if options.labels == "many" else "softmax"
 
     @classmethod
     def schema(cls, options: ClassifyOptions) -> Schema:
@@ -109,6 +115,20 @@ class Classify(Task[ClassifyOptions]):
             given = [self._target(prediction["labels"]) for prediction in predictions]
             return metrics.many_labels(self._ones(gold).tolist(), self._ones(given).tolist())
         return metrics.one_label(gold, [self._target(given["label"]) for given in predictions])
+
+    def diagnose(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[Shown]:
+        """With `labels: many`, how each label fares by itself."""
+        if not self.many:
+            return []
+        both = [(set(gold), set(given["labels"])) for gold, given in zip(columns["label"], predictions, strict=True)]
+        rows = []
+        for name in self.labels.names:
+            right = sum(name in gold & given for gold, given in both)
+            missed = sum(name in gold - given for gold, given in both)
+            wrong = sum(name in given - gold for gold, given in both)
+            rows.append([name, right, missed, wrong, share(2 * right, 2 * right + missed + wrong)])
+        rows.sort(key=lambda row: (row[4] is None, row[4]))
+        return [table("Labels", "worst first", ["label", "right", "missed", "wrongly given", "F1"], rows)]
 
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
         self.labels.check((answer if self.many else [answer] for answer in answers), where)

@@ -16,12 +16,15 @@ from warmstart.encoders.sentence_folder import write_sentence_files
 from warmstart.errors import DataError, ModelError, RecipeError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.base import Feature, Shown, Task
 from warmstart.tasks.common import negatives, ranking
-from warmstart.tasks.common.judged import judged
+from warmstart.tasks.common.judged import first_places, judged
+from warmstart.tasks.common.tables import places_table, table
 from warmstart.tasks.common.texts import encode_texts, pad
 from warmstart.windows import Window
 
+HARDEST = 10
+"""Queries that a diagnosis names."""
 LABEL = "how relevant the document is, 0 for not; say `task: {name: rank, rows: pairs}` where every document is"
 
 
@@ -82,6 +85,7 @@ class Rank(Task[RankOptions]):
     options_class = RankOptions
     auto_class = "AutoModel"
     headline = "ndcg_20"
+    apart = False
 
     def __init__(self, options: RankOptions) -> None:
         super().__init__(options, pair=True)
@@ -273,6 +277,21 @@ class Rank(Task[RankOptions]):
         queries, relevance, scores = judged(columns, predictions)
         found = metrics.ndcg_by_query(relevance, scores)
         return [found.get(query, 0.0) for query in queries]
+
+    def diagnose(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[Shown]:
+        """Where the first right document stands, and the queries for which it stands lowest."""
+        if "query" not in columns or "document" not in columns:
+            return []
+        queries, relevance, scores = judged(columns, predictions)
+        places = first_places(relevance, scores)
+        texts = dict(zip(queries, columns["query"], strict=True))
+        lowest = sorted(places, key=lambda query: -(places[query] or 1 << 30))[:HARDEST]
+        rows = [
+            [texts[query], places[query] or "not found", sum(x > 0 for x in relevance[query].values())]
+            for query in lowest
+        ]
+        hardest = table("Hardest queries", "lowest first", ["query", "first right at", "right documents"], rows)
+        return [places_table(list(places.values())), hardest]
 
 
 def _joined(parts: Sequence[Feature]) -> Feature:

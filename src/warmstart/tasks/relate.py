@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -11,10 +12,11 @@ from warmstart import metrics
 from warmstart.errors import DataError, RecipeError, nearest
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.base import Feature, Mixing, Shown, Task
 from warmstart.tasks.common.labels import LabelMap
 from warmstart.tasks.common.marks import TYPES, marked
 from warmstart.tasks.common.shown import TOKENS, Part, tokenised
+from warmstart.tasks.common.tables import table
 from warmstart.tasks.common.texts import pad, pad_labels
 from warmstart.windows import Frame, Range, Window, around, take
 
@@ -49,12 +51,17 @@ class Relate(Task[RelateOptions]):
     auto_class = "AutoModelForSequenceClassification"
     headline = "macro_f1"
     keeps = ("head",)
+    likeliest = True
 
     def __init__(self, options: RelateOptions, labels: LabelMap) -> None:
         super().__init__(options, pair=False)
         self.labels = labels
         self.new_tokens = TOKENS[options.show]
         self.tokens = {"starts": "marked", "spans": "cls+marked", "cls": "auto"}[options.read]
+
+    @classmethod
+    def mixing(cls, options: RelateOptions) -> Mixing | None:
+        return "softmax"
 
     @classmethod
     def schema(cls, options: RelateOptions) -> Schema:
@@ -144,6 +151,20 @@ class Relate(Task[RelateOptions]):
 
     def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         return metrics.relations(answers, [given["label"] for given in predictions], self.options.other)
+
+    def diagnose(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[Shown]:
+        """How often the relation is right and its direction wrong."""
+        counts: dict[str, Counter[str]] = {}
+        for answer, given in zip(columns["label"], predictions, strict=True):
+            same = metrics.relation_of(answer) == metrics.relation_of(given["label"])
+            how = "right" if answer == given["label"] else "turned" if same else "other"
+            counts.setdefault(metrics.relation_of(answer), Counter())[how] += 1
+        rows: list[list[Any]] = [
+            [name, one.total(), *(one[how] for how in ("right", "turned", "other"))] for name, one in counts.items()
+        ]
+        rows.sort(key=lambda row: (-row[3], row[0]))
+        names = ["relation", "rows", "right", "wrong direction", "other relation"]
+        return [table("Direction", "the right relation in the wrong direction, most first", names, rows)]
 
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
         self.labels.check(([answer] for answer in answers), where)

@@ -11,7 +11,8 @@ from warmstart import metrics
 from warmstart.errors import ModelError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.base import Feature, Mixing, Shown, Task
+from warmstart.tasks.common.tables import quantiles, table
 from warmstart.tasks.common.texts import PAIR, TEXT, encode_texts, pad
 from warmstart.windows import Window
 
@@ -27,6 +28,10 @@ class Score(Task[ScoreOptions]):
     options_class = ScoreOptions
     auto_class = "AutoModelForSequenceClassification"
     headline = "pearson"
+
+    @classmethod
+    def mixing(cls, options: ScoreOptions) -> Mixing | None:
+        return "mean"
 
     @classmethod
     def schema(cls, options: ScoreOptions) -> Schema:
@@ -65,6 +70,18 @@ class Score(Task[ScoreOptions]):
 
     def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         return metrics.numbers(list(answers), [given["score"] for given in predictions])
+
+    def diagnose(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[Shown]:
+        """How far off the numbers are, by the range of the true one."""
+        both = [(float(true), one["score"]) for true, one in zip(columns["label"], predictions, strict=True)]
+        rows: list[list[Any]] = []
+        for low, high, chosen in quantiles([true for true, _ in both], 5):
+            errors = [both[index][1] - both[index][0] for index in chosen]
+            sizes = [abs(error) for error in errors]
+            means = [sum(errors) / len(errors), sum(sizes) / len(sizes), max(sizes)]
+            rows.append([f"{low:g} to {high:g}", len(chosen), *means])
+        note = "given number minus true number, by the range of the true one"
+        return [table("Residuals", note, ["range", "rows", "mean error", "mean size", "largest"], rows)]
 
 
 TASK = Score

@@ -13,8 +13,9 @@ from warmstart.alignment import Pieces, Place, pieces, span_to_pieces
 from warmstart.errors import DataError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Task
+from warmstart.tasks.base import Feature, Mixing, Shown, Task
 from warmstart.tasks.common.spans import Reading, best_spans, merge, misplaced, nearest_start, shown, stands
+from warmstart.tasks.common.tables import grouped, quantiles, table
 from warmstart.tasks.common.texts import pad
 from warmstart.windows import Frame, Window, covered, take, views
 
@@ -57,6 +58,10 @@ class Span(Task[SpanOptions]):
     def __init__(self, options: SpanOptions) -> None:
         super().__init__(options, pair=True)
         self.by: Literal["text", "character"] = "text" if options.units == "word" else "character"
+
+    @classmethod
+    def mixing(cls, options: SpanOptions) -> Mixing | None:
+        return "mean"  # scores are compared across windows, which chances within one are not
 
     @classmethod
     def schema(cls, options: SpanOptions) -> Schema:
@@ -163,6 +168,26 @@ class Span(Task[SpanOptions]):
         gold = [[answer["text"] for answer in row] for row in answers]
         return metrics.answers(gold, [given["answer"] for given in predictions], self.options.f1 == "characters")
 
+    def diagnose(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[Shown]:
+        """F1 by the length of the answer and the question's first word, and questions without an answer."""
+        gold, scores = columns["answers"], self.scores(columns, predictions)
+        there = [index for index, answers in enumerate(gold) if answers]
+        lengths = [len(gold[index][0]["text"]) for index in there]
+        found = [(f"{low:g} to {high:g}", [there[one] for one in some]) for low, high, some in quantiles(lengths, 4)]
+        tables = [grouped("Answer length", "characters of the first right answer", "characters", found, scores)]
+        if "question" in columns:
+            words: dict[str, list[int]] = {}
+            for index, question in enumerate(columns["question"]):
+                words.setdefault(question.split()[0].lower(), []).append(index)
+            most = sorted(words.items(), key=lambda item: -len(item[1]))[:10]
+            tables.append(grouped("First word", "of the question; the ten most frequent", "word", most, scores))
+        if len(there) < len(gold):
+            said = [bool(given["answer"]) for given in predictions]
+            pairs = [(bool(answers), one) for answers, one in zip(gold, said, strict=True)]
+            rows = [[name, *(pairs.count((has, one)) for one in (True, False))] for name, has in _SIDES]
+            tables.append(table("No answer", "questions, by what is right", ["right is", "given", "none given"], rows))
+        return tables
+
     def tune(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> Self:
         """The threshold of the best F1 on dev rows, if it is not said and some of them have no answer."""
         rows = [(gold, one) for gold, one in zip(columns["answers"], predictions, strict=True) if one["best"]]
@@ -253,5 +278,7 @@ def _aim(feature: Feature, targets: Sequence[Place]) -> None:
     )
     feature["start_positions"], feature["end_positions"] = next(inside, (none, none))
 
+
+_SIDES = (("an answer", True), ("no answer", False))
 
 TASK = Span

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -15,9 +16,10 @@ from warmstart.encoders.crf import CRF, load_crf
 from warmstart.errors import DataError, RecipeError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Task
-from warmstart.tasks.common.entities import check_entities, row_f1, segments
+from warmstart.tasks.base import Feature, Mixing, Shown, Task
+from warmstart.tasks.common.entities import check_entities, matched, row_f1, segments
 from warmstart.tasks.common.labels import LabelMap
+from warmstart.tasks.common.tables import table
 from warmstart.tasks.common.tagging import scored_pieces, target_tags, windowed, word_tags
 from warmstart.tasks.common.texts import no_panic, pad, pad_labels
 from warmstart.tasks.common.units import Place, characters_of, joined, words_of
@@ -60,6 +62,10 @@ class Tag(Task[TagOptions]):
         self.labels = labels
         self.kinds = LabelMap(tuple(dict.fromkeys(schemes.split(name)[1] for name in labels.names if name != "O")))
         self.crf: CRF | None = None
+
+    @classmethod
+    def mixing(cls, options: TagOptions) -> Mixing | None:
+        return None if options.crf else "softmax"
 
     @classmethod
     def schema(cls, options: TagOptions) -> Schema:
@@ -212,6 +218,22 @@ class Tag(Task[TagOptions]):
         """F1 of each row; 1 where there is nothing to find and nothing was given."""
         both = zip(columns["entities"], predictions, strict=True)
         return [row_f1(gold, given["entities"]) for gold, given in both]
+
+    def confused(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+        """Types of entities that share a character; `O` where one side has nothing there."""
+        both = zip(answers, predictions, strict=True)
+        return [(true, found) for gold, given in both for true, found, _ in matched(gold, given["entities"])]
+
+    def diagnose(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[Shown]:
+        """What is wrong with the entities of each type."""
+        kinds = ("right", "boundary", "type", "type and boundary", "missed", "spurious")
+        counts: dict[str, Counter[str]] = {name: Counter() for name in self.kinds.names}
+        for gold, given in zip(columns["entities"], predictions, strict=True):
+            for true, found, how in matched(gold, given["entities"]):
+                counts.setdefault(found if true == "O" else true, Counter())[how] += 1
+        rows = [[name, *(one[kind] for kind in kinds)] for name, one in counts.items()]
+        note = "by the type in the data; of spurious ones, by the type given"
+        return [table("Kinds of error", note, ["type", *kinds], rows)]
 
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
         self.kinds.check(([entity["label"] for entity in answer] for answer in answers), where)

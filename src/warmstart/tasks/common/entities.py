@@ -52,3 +52,26 @@ def row_f1(gold: Sequence[Any], given: Sequence[Any]) -> float:
     """F1 of the entities given for one text."""
     true, found = ({(one["start"], one["end"], one["label"]) for one in some} for some in (gold, given))
     return 2 * len(true & found) / (len(true) + len(found)) if true or found else 1.0
+
+
+def matched(gold: Sequence[Any], given: Sequence[Any]) -> list[tuple[str, str, str]]:
+    """True and given entities of one text side by side: both types, `O` for none, and what is wrong, or `right`.
+
+    Those of the same place belong together; then, from left to right, those that share a character.
+    """
+    left = {(one["start"], one["end"]): one["label"] for one in given}
+    found, open_ = [], []
+    for one in gold:
+        label = left.pop((one["start"], one["end"]), None)
+        if label is None:
+            open_.append(one)
+        else:
+            found.append((one["label"], label, "right" if label == one["label"] else "type"))
+    for one in open_:
+        place = next((at for at in sorted(left) if at[0] < one["end"] and one["start"] < at[1]), None)
+        if place is None:
+            found.append((one["label"], "O", "missed"))
+            continue
+        label = left.pop(place)
+        found.append((one["label"], label, "boundary" if label == one["label"] else "type and boundary"))
+    return [*found, *(("O", label, "spurious") for label in left.values())]

@@ -37,3 +37,17 @@ def _filled(scores: Mapping[str, float]) -> dict[str, float]:
     taken = set(scores.values())
     places = range(1, int(-min(taken, default=0)) + 2)
     return {**scores, **{f"other {place}": -float(place) for place in places if -place not in taken}}
+
+
+def first_places(
+    relevance: Mapping[str, Mapping[str, int]], scores: Mapping[str, Mapping[str, float]]
+) -> dict[str, int | None]:
+    """Of each query that has a relevant document, the place of the best such one from 1; None where none was found."""
+    found: dict[str, int | None] = {}
+    for query, labels in relevance.items():
+        right = {document for document, label in labels.items() if label > 0}
+        if right:
+            own = scores.get(query, {})
+            order = sorted(own, key=lambda document: -own[document])
+            found[query] = next((place for place, document in enumerate(order, 1) if document in right), None)
+    return found

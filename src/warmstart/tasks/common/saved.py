@@ -16,6 +16,8 @@ from warmstart.windows import Window
 FILE = "warmstart.json"
 FORMAT = 1
 WIDEST = 1 << 20
+COLDEST, HOTTEST = 0.05, 20.0
+"""The least and the greatest number that logits may be divided by."""
 
 
 def save_task(task: Task[Any], window: Window, folder: Path) -> None:
@@ -28,6 +30,15 @@ def save_task(task: Task[Any], window: Window, folder: Path) -> None:
         "window": asdict(window),
     }
     (folder / FILE).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+
+
+def saved_temperature(folder: Path) -> float:
+    """What the model's logits are divided by before they become probabilities; 1 where it was not calibrated."""
+    path = folder / FILE
+    found = read_object(path, ModelError).get("temperature", 1.0)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not COLDEST <= found <= HOTTEST:
+        raise ModelError(f"{path}: temperature: found {str(found)[:80]!r}, expected {COLDEST} to {HOTTEST}")
+    return float(found)
 
 
 def open_task(folder: Path, config: Any) -> tuple[Task[Any], Window]:

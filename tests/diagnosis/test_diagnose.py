@@ -1,0 +1,212 @@
+"""`warmstart diagnose` on small runs: what it says, what it keeps, and what predictions then are."""
+
+import csv
+import json
+import random
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from typer.testing import CliRunner
+
+import warmstart
+from small import FAST, reviews
+from warmstart.artifacts import recover, verify
+from warmstart.cli.main import app
+from warmstart.diagnosis.diagnose import diagnose
+from warmstart.diagnosis.label_errors import Looking, cut, regression_chances, suspects
+from warmstart.errors import ModelError, RecipeError, RunError
+from warmstart.run import Run
+
+ODD = 5
+"""Every such test row has the label of the others."""
+
+
+def call(*words, code=0):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def made(encoder, tmp_path_factory):
+    """A run whose test and dev rows hold wrong labels, and a further column that tells where."""
+    folder = tmp_path_factory.mktemp("diagnosed")
+    for name, start, count in (("train", 0, 160), ("dev", 400, 60), ("test", 200, 120)):
+        rows = [("text", "label", "source")]
+        for number, (text, label) in enumerate(reviews(count, start=start)):
+            odd = name != "train" and number % ODD == 0
+            rows.append((text, {"pos": "neg", "neg": "pos"}[label] if odd else label, "old form" if odd else "web"))
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(rows)
+    files = {name: str(folder / f"{name}.csv") for name in ("train", "dev", "test")}
+    return warmstart.fit(model=encoder, out=folder / "run", **files, **FAST).folder
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    """A copy of it that may be changed."""
+    shutil.copytree(made, tmp_path / "run")
+    return Run(tmp_path / "run")
+
+
+def test_it_says_where_a_run_errs(run):
+    said = diagnose(run, by=["source"])
+    assert json.loads((run.folder / "diagnosis.json").read_text("utf-8")) == said
+    assert (said["part"], said["task"], said["rows"], said["notes"]) == ("test", "classify", 120, [])
+    counts = said["confusion"]["counts"]
+    assert said["confusion"]["labels"] == ["neg", "pos"]
+    assert sum(map(sum, counts)) == 120
+    assert counts[0][1] + counts[1][0] == 24
+    worst = said["slices"][0]
+    assert (worst["by"], worst["name"], worst["rows"], worst["shown"]) == ("source", "old form", 24, True)
+    assert not any(one["shown"] for one in said["slices"] if one["by"] != "source")
+    [first, *_] = said["mistakes"]
+    assert first["row"].rpartition(":")[0].endswith("test.csv")
+    line = int(first["row"].rpartition(":")[2])
+    assert (line - 2) % ODD == 0
+    assert first["text"].startswith(f"the film {200 + line - 2} ")
+    assert {first["answer"], first["given"]} == {"pos", "neg"}
+    assert first["confidence"] > 0.9
+    assert said["tables"][0]["title"] == "Confusions"
+
+
+def test_calibration_halves_the_error_and_changes_no_label(run):
+    text = "the film 1 was good and very great"
+    [before] = warmstart.load(run.folder).predict([text])
+    said = diagnose(run, calibrate=True)["calibration"]
+    assert said["fitted_on"] == "dev"
+    assert said["after"]["ece"] < said["before"]["ece"] / 2
+    assert said["stored"] == said["temperature"] > 1
+    verify(run.model)
+    [after] = warmstart.load(run.folder).predict([text])
+    assert after["label"] == before["label"]
+    assert after["probability"] < before["probability"]
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(run.model).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(run.model)
+    with torch.no_grad():
+        logits = model(**tokenizer(text, return_tensors="pt")).logits[0]
+    plain = (logits / said["temperature"]).softmax(-1)
+    assert list(after["probabilities"].values()) == pytest.approx(plain.tolist(), abs=1e-5)
+    again = diagnose(run)["calibration"]
+    assert (again["before"], again["stored"]) == (said["before"], said["stored"])
+
+
+def test_a_kill_while_the_model_is_exchanged_loses_nothing(run):
+    run.model.rename(run.folder / ".model.before")
+    with pytest.raises(ModelError):
+        warmstart.load(run.folder)
+    recover(run.model)
+    assert warmstart.load(run.folder).predict(["good"])
+    assert not (run.folder / ".model.before").exists()
+
+
+def test_a_temperature_that_cannot_be_is_refused(run):
+    about = json.loads((run.model / "warmstart.json").read_text("utf-8"))
+    from warmstart.tasks.common.saved import saved_temperature
+
+    for wrong in (0, -1, "1", True, 1e9, None):
+        (run.model / "warmstart.json").write_text(json.dumps({**about, "temperature": wrong}), "utf-8")
+        with pytest.raises(ModelError, match="temperature"):
+            saved_temperature(run.model)
+
+
+def test_answers_are_held_back_and_say_so(run, tmp_path):
+    told = json.loads(call("diagnose", run.folder, "--abstain", "0.5", "--json").stdout)
+    [one] = told["thresholds"]
+    assert one["abstain"] == 0.5
+    texts = ["the film 1 was good and very great", "paris"]
+    answers = [json.loads(line) for line in call("predict", run.folder, *texts, "--json").stdout.splitlines()]
+    least = sorted(answer["probability"] for answer in answers)[1]
+    out = tmp_path / "answers.parquet"
+    call("predict", run.folder, *texts, "--least-confidence", least, "--out", out)
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(out).to_pylist()
+    assert sorted((row["label"] is None, row["answered"]) for row in rows) == [(False, True), (True, False)]
+    assert all(row["probability"] for row in rows)
+    shown = call("predict", run.folder, *texts, "--least-confidence", 1.0, "--json").stdout.splitlines()
+    assert [json.loads(line)["label"] for line in shown] == [None, None]
+
+
+def test_the_screen_shows_it_in_short(run):
+    told = call("diagnose", run.folder, "--by", "source", "--precision", "0.7").output
+    for words in ("Worst slices", "source: old form", "Mistakes to read first", "Calibration error", "precision 0.7"):
+        assert words in told
+
+
+def test_what_cannot_be_is_refused(run):
+    assert "--precision 1.5" in str(call("diagnose", run.folder, "--precision", "1.5", code=1).exception)
+    assert "features" in str(call("diagnose", run.folder, "--how", "guessed", code=1).exception)
+    assert "nosuch" in str(call("diagnose", run.folder, "--by", "nosuch", code=1).exception)
+
+
+def test_without_its_files_a_run_is_diagnosed_all_the_same(run):
+    recipe = (run.folder / "recipe.yaml").read_text("utf-8")
+    (run.folder / "recipe.yaml").write_text(recipe.replace("test.csv", "gone.csv"), "utf-8")
+    said = diagnose(Run(run.folder))
+    assert "not at hand" in said["notes"][0]
+    assert said["mistakes"][0]["text"] is None
+    assert "calibration" in said
+
+
+def flipped(count, every):
+    """Rows of which some have the other label, and those."""
+    rows = reviews(count)
+    wrong = set(random.Random(0).sample(range(count), count // every))
+    return [
+        (text, {"pos": "neg", "neg": "pos"}[label] if n in wrong else label) for n, (text, label) in enumerate(rows)
+    ], wrong
+
+
+def test_flipped_labels_are_found_by_unseen_answers():
+    rows, wrong = flipped(200, 10)
+    labels = [label for _, label in rows]
+    rng = np.random.default_rng(0)
+    truth = np.array([number % 2 for number in range(200)])
+    vectors = rng.normal(0, 1, (200, 8)) + 3 * truth[:, None]
+    fold = cut(labels, [text for text, _ in rows], 5)
+    found, scores = suspects(labels, ["neg", "pos"], regression_chances(vectors, labels, ["neg", "pos"], fold), 5)
+    assert len(wrong & set(found)) / len(found) > 0.8
+    assert len(wrong & set(np.argsort(scores)[: len(wrong)].tolist())) / len(wrong) > 0.8
+
+
+def test_equal_texts_are_in_one_fold():
+    texts = [f"text {number // 3}" for number in range(60)]
+    fold = cut(["a", "b"] * 30, texts, 4)
+    assert {len({fold[i] for i in range(60) if texts[i] == text}) for text in texts} == {1}
+    with pytest.raises(RecipeError, match="folds"):
+        cut(["a", "b"], ["one", "two"], 3)
+
+
+@pytest.mark.parametrize("how", ["features", "trained"])
+def test_label_errors_of_a_run_are_told_with_their_line(how, encoder, tmp_path):
+    rows, wrong = flipped(240, 30)
+    path = tmp_path / "train.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("text", "label"), *rows])
+    test = tmp_path / "test.csv"
+    with test.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("text", "label"), *reviews(40, start=400)])
+    learn = {**FAST["learn"], **({} if how == "trained" else {"max_steps": 2})}
+    run = warmstart.fit(model=encoder, train=str(path), test=str(test), out=tmp_path / "run", learn=learn)
+    said = diagnose(run, label_errors=Looking(how, 2))["label_errors"]
+    assert said["looked_at"] == 240
+    assert said["rows"]
+    first = said["rows"][0]
+    line = int(first["row"].rpartition(":")[2])
+    assert rows[line - 2] == (first["text"], first["answer"])
+    assert first["suggested"] != first["answer"]
+    if how == "trained":
+        lines = {int(row["row"].rpartition(":")[2]) - 2 for row in said["rows"]}
+        assert wrong <= lines
+        assert diagnose(run)["label_errors"] == said  # kept, and nothing is trained again
+
+
+def test_a_run_without_measured_rows_is_refused(run):
+    for path in run.folder.glob("predictions*"):
+        path.unlink()
+    with pytest.raises(RunError, match="nothing was measured"):
+        diagnose(run)
