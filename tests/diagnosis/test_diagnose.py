@@ -161,6 +161,19 @@ def flipped(count, every):
     ], wrong
 
 
+def test_a_run_told_of_files_beside_it_is_diagnosed_from_anywhere(encoder, tmp_path, monkeypatch):
+    with (tmp_path / "some.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("text", "label"), *reviews(80)])
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    run = warmstart.fit(model=encoder, train="some.csv", out="run", learn={"max_steps": 2, "precision": "fp32"})
+    assert run.metrics["test"]["accuracy"] < 1
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    found = diagnose(Run("../run"))
+    assert found["mistakes"]
+    assert all(one["text"].startswith("the film") for one in found["mistakes"])
+
+
 def test_flipped_labels_are_found_by_unseen_answers():
     rows, wrong = flipped(200, 10)
     labels = [label for _, label in rows]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,8 @@ def with_columns(found: Answered, tables: Tables, schema: Schema) -> Answered:
 
 def columns_at(tables: Tables, places: Sequence[str]) -> dict[str, list[Any]]:
     """The columns of the rows at some places, whichever part each is in."""
-    wanted = {place: number for number, place in enumerate(places)}
+    files = {file for one in tables.values() for file in one.files}
+    wanted = {_now(place, files): number for number, place in enumerate(places)}
     left = set(wanted)
     columns: dict[str, list[Any]] = {}
     for one in tables.values():
@@ -101,6 +103,17 @@ def columns_at(tables: Tables, places: Sequence[str]) -> dict[str, list[Any]]:
     if left:
         raise RunError(f"{min(left)}: no such row any more; the file changed since the run was measured")
     return columns
+
+
+def _now(place: str, files: Collection[str]) -> str:
+    """A place by the name that its file has now: a run that was told of `data/a.csv` says later where that was."""
+    told, colon, line = place.rpartition(":")
+    if told in files:
+        return place
+    own = Path(os.path.normpath(told)).parts
+    own = tuple(part for part in own if part != "..")
+    same = [file for file in files if own and Path(file).parts[-len(own) :] == own]
+    return f"{same[0]}{colon}{line}" if len(same) == 1 else place
 
 
 def places_of(rows: Table) -> list[str]:

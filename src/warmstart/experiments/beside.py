@@ -36,7 +36,7 @@ def beside(folders: Sequence[str | Path]) -> Beside:
         raise RunError(f"compare: found {len(folders)} run, expected two or more, what others are compared with first")
     if twice := {str(folder) for folder in folders if list(map(str, folders)).count(str(folder)) > 1}:
         raise RunError(f"compare: {', '.join(sorted(twice))} is given twice; give each run once")
-    reference, *others = (open_runs(folder) for folder in folders)
+    reference, *others = (open_runs(folder, name) for folder, name in zip(folders, _names(folders), strict=True))
     found = []
     for rows in others:
         mine, theirs = _paired(rows, reference)
@@ -49,9 +49,15 @@ def beside(folders: Sequence[str | Path]) -> Beside:
     return Beside(first.headline, first.part, [summarise(rows) for rows in (reference, *others)], found)
 
 
-def open_runs(folder: str | Path) -> list[Row]:
-    """The rows of a run, of each seed of a run of several, or of each run `seed-…` in a folder."""
-    name, place = str(folder), Path(folder)
+def _names(folders: Sequence[str | Path]) -> list[str]:
+    """The folders by their last names, or as they were given where those are not all different."""
+    last = [Path(folder).name for folder in folders]
+    return last if all(last) and len(set(last)) == len(last) else [str(folder) for folder in folders]
+
+
+def open_runs(folder: str | Path, name: str) -> list[Row]:
+    """The rows of a run, of each seed of a run of several, or of each run `seed-…` in a folder, under a name."""
+    place = Path(folder)
     if (place / "recipe.yaml").is_file():
         run = Run(place)
         if not run.finished:

@@ -15,7 +15,8 @@ def scores(facts: Facts) -> Section | None:
     if not facts.measured:
         return None
     blocks: list[Block] = [_part(one) for one in facts.measured]
-    blocks.append(Prose("An interval of 95% says where the score would lie on many other rows of this kind."))
+    if any(one.estimate for one in facts.measured):
+        blocks.append(Prose("An interval of 95% says where the score would lie on many other rows of this kind."))
     return Section("scores", "Scores", blocks)
 
 
