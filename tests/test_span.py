@@ -22,6 +22,7 @@ from tiny import (
 from warmstart.deploy.predictor import Predictor
 from warmstart.encoders.load import load_encoder, load_tokenizer
 from warmstart.errors import DataError, ModelError
+from warmstart.experiments.rows import read_row
 from warmstart.tasks.common import spans
 from warmstart.tasks.span import Span, SpanOptions
 from warmstart.windows import Window
@@ -250,3 +251,4 @@ def test_options_of_the_training_reach_it(tmp_path):
     run = warmstart.fit(model=encoder, task="span", train=str(file), dev=str(file), out=tmp_path / "run", **said)
     assert warmstart.load(run.folder).task.options.threshold is not None
     assert warmstart.load(run.folder).task.options.no_answer == "allowed"
+    assert "correlation" not in read_row(run.folder, "span", 0).failed  # the score of an answer is none of its kind

@@ -88,7 +88,9 @@ def read_row(folder: Path, variant: str, seed: int) -> Row:
     # The task names its metrics with the headline first.
     headline, value = next(iter(run.metrics[part].items()))
     value = float("nan") if value is None else float(value)
-    if set(GIVEN) & set(_columns(folder / PREDICTIONS[part])):
+    columns = _columns(folder / PREDICTIONS[part])
+    # An answer in a context has a score, too, which is not its answer: the task itself scores such rows.
+    if set(GIVEN) & set(columns) and QUALITY not in columns:
         _, answers, given = read_predictions(folder / PREDICTIONS[part])
         failed = why_failed(value, answers, given)
     else:

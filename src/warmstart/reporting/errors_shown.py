@@ -105,7 +105,7 @@ def _thresholds(drawn: Sequence[Mapping[str, Any]]) -> Table:
         never = one["confidence"] is None
         bounds = interval(one.get("low"), one.get("high"))
         rows.append(
-            [wanted, one["confidence"], None if never else percent(one["answered"]), one.get("measured"), bounds]
+            [wanted, "not reached" if never else one["confidence"], None if never else percent(one["answered"]), one.get("measured"), bounds]
         )
     columns = ["wanted", "answer from confidence", "rows answered", "precision then", "95% interval"]
     return Table("Where to draw the line", columns, rows)
