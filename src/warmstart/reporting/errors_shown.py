@@ -104,9 +104,8 @@ def _thresholds(drawn: Sequence[Mapping[str, Any]]) -> Table:
         wanted = f"precision {number(one['precision'])}" if precise else f"{percent(one['abstain'])} held back"
         never = one["confidence"] is None
         bounds = interval(one.get("low"), one.get("high"))
-        rows.append(
-            [wanted, "not reached" if never else one["confidence"], None if never else percent(one["answered"]), one.get("measured"), bounds]
-        )
+        start = "not reached" if never else one["confidence"]
+        rows.append([wanted, start, None if never else percent(one["answered"]), one.get("measured"), bounds])
     columns = ["wanted", "answer from confidence", "rows answered", "precision then", "95% interval"]
     return Table("Where to draw the line", columns, rows)
 
