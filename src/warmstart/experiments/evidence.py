@@ -128,7 +128,7 @@ def verdict(summaries: Mapping[str, Summary], found: Sequence[Comparison]) -> st
             f"The encoder {how} TF-IDF with logistic regression: {asked.headline} {asked.all.mean:.4f} beside "
             f"{summaries[tfidf.NAME].all.mean:.4f}"
         )
-    parts += [one.sentence() for one in found if one.variant == ASKED] or [asked.sentence()]
+    parts += [asked.sentence(), *(one.sentence() for one in found if one.variant == ASKED)]
     return "; ".join(parts)
 
 

@@ -97,6 +97,13 @@ def intervals(
         return Chart(title, description, inline(figure, name, title, description), table)
 
 
+def round_steps(most: int) -> list[int]:
+    """Round numbers from 0 up to the number of steps, for an axis."""
+    from matplotlib.ticker import MaxNLocator
+
+    return [int(step) for step in MaxNLocator(6, integer=True).tick_values(0, most) if 0 <= step <= most]
+
+
 def heat(
     name: str,
     title: str,

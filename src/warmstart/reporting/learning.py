@@ -10,7 +10,7 @@ import numpy as np
 
 from warmstart.encoders.rates import layer_rates
 from warmstart.reporting.blocks import Block, Chart, Matrix, Prose, Section, Table, number, thinned
-from warmstart.reporting.charts import WIDE, heat, lines
+from warmstart.reporting.charts import WIDE, heat, lines, round_steps
 from warmstart.reporting.facts import Facts
 from warmstart.tuning.schedules import factor
 from warmstart.tuning.unfreeze import learning, phases
@@ -90,7 +90,7 @@ def rates(facts: Facts) -> Section | None:
     table = Table("Rates by layer", ["layer", "peak rate", "learns from step"], rows)
     about = f"A stronger colour is faster, at most {number(max(peaks))}; nothing is drawn while a layer is held still."
     down = [(count - 1 - place, names[place]) for place in shown]
-    across = [(step, f"{step:,}") for step in thinned(edges, 7)]
+    across = [(step, f"{step:,}") for step in round_steps(edges[-1])]
     size = (WIDE, 0.9 + 0.2 * count)
     title = "Learning rate of each layer"
     chart = heat("rates", title, about, cells, (across, down), ("optimizer steps", ""), table, size)
