@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from warmstart.experiments.rows import FAILURE, Row, read_row
 from warmstart.jsons import read_object
 from warmstart.pipeline import carry_out
 from warmstart.progress import Progress, silent
-from warmstart.recipe import MEMORY, Recipe, absolute, make_recipe, put
+from warmstart.recipe import MEMORY, Recipe, absolute, flat, make_recipe, put
 from warmstart.run import Run
 
 HEAVY = ("model", "checkpoints")
@@ -135,24 +135,16 @@ def _ended(place: Path) -> bool:
 
 def check_same(recipe: Recipe, place: Path) -> None:
     """Refuse a run that was made by another recipe than the one asked for, with the differences."""
-    there, asked = dict(_flat(Run(place).recipe)), dict(_flat(recipe))
+    there, asked = _settings(Run(place).recipe), _settings(recipe)
     other = [key for key in asked if there.get(key) != asked[key]]
     if other:
         told = "\n".join(f"  {key}: there {there.get(key)!r}, asked for {asked[key]!r}" for key in other)
         raise RunError(f"{place} holds a run of another recipe:\n{told}\nRemove it, or choose another folder")
 
 
-def _flat(recipe: Recipe) -> Iterator[tuple[str, Any]]:
+def _settings(recipe: Recipe) -> dict[str, Any]:
     """The recipe's dotted keys and values, but for when it saves itself: that changes no result."""
-
-    def walk(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-        for name, value in values.items():
-            if isinstance(value, dict) and value:
-                yield from walk(value, f"{prefix}{name}.")
-            else:
-                yield f"{prefix}{name}", value
-
-    yield from walk(recipe.model_dump(mode="json", exclude={"checkpoints"}), "")
+    return flat(recipe.model_dump(mode="json", exclude={"checkpoints"}))
 
 
 def _different(seeds: Sequence[int]) -> Sequence[int]:

@@ -26,7 +26,7 @@ from warmstart.experiments.rows import FAILURE
 from warmstart.jsons import read_text
 from warmstart.pipeline import carry_out
 from warmstart.progress import Progress, silent
-from warmstart.recipe import Recipe, Sweep, absolute, load_sweep
+from warmstart.recipe import Recipe, Sweep, absolute, flat, load_sweep
 from warmstart.recipe.sweeps import settings_in
 from warmstart.run import Run
 
@@ -55,7 +55,7 @@ def begin(sweep: Sweep, recipe: Recipe, folder: Path) -> None:
         raise RunError(f"{folder} holds files that are no sweep; choose another place with --out")
     with alone(folder / ".sweep.lock"):
         if (folder / ASKED).is_file():
-            there, asked = (_flat(one.model_dump(mode="json")) for one in (_whole(*load_sweep(folder / ASKED)), whole))
+            there, asked = map(_settings, (_whole(*load_sweep(folder / ASKED)), whole))
             other = [key for key in sorted({*there, *asked}) if key not in FREE and there.get(key) != asked.get(key)]
             if other:
                 told = "\n".join(f"  {key}: there {there.get(key)!r}, asked for {asked.get(key)!r}" for key in other)
@@ -223,15 +223,7 @@ def _whole(sweep: Sweep, recipe: Recipe) -> Sweep:
     return sweep.model_copy(update={"recipe": absolute(recipe).model_dump(mode="json")})
 
 
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def _settings(sweep: Sweep) -> dict[str, Any]:
     """Dotted keys and values; when a run saves itself is left out, since that changes no result."""
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        key = f"{prefix}{name}"
-        if key == "recipe.checkpoints":
-            continue
-        if isinstance(value, dict) and value:
-            found |= _flat(value, f"{key}.")
-        else:
-            found[key] = value
-    return found
+    found = flat(sweep.model_dump(mode="json"))
+    return {key: value for key, value in found.items() if not key.startswith("recipe.checkpoints.")}

@@ -142,6 +142,14 @@ def make_recipe(values: Mapping[str, Any], where: str = "options") -> Recipe:
     return Recipe.check(nested, where)
 
 
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as dotted keys and values: what `put` would make them of."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) and value else {f"{prefix}{name}": value}
+    return found
+
+
 def put(values: dict[str, Any], key: str, value: Any) -> None:
     """Set a dotted key in nested mappings: `put(v, "learn.rate", 1e-4)`."""
     *parents, last = key.split(".")
