@@ -17,7 +17,7 @@ from warmstart.deploy.features import Extractor
 from warmstart.diagnosis.answered import Tables, places_of
 from warmstart.diagnosis.folds import trained_chances
 from warmstart.diagnosis.mistakes import text_of
-from warmstart.errors import DataError, MissingExtra, RecipeError
+from warmstart.errors import MissingExtra, RecipeError
 from warmstart.progress import Progress, silent
 from warmstart.run import Run
 from warmstart.tasks.base import Task
@@ -111,7 +111,7 @@ def cut(labels: list[str], texts: list[Any], folds: int) -> Places:
     found = np.zeros(len(labels), dtype=np.int64)
     kind = StratifiedKFold if len(known) == len(labels) else StratifiedGroupKFold
     if kind is StratifiedKFold and max(Counter(labels).values()) < folds:
-        raise DataError(f"no label has {folds} rows; expected some that have, or fewer --folds", "label-rare")
+        raise RecipeError(f"--folds {folds}: no label has so many training rows; say fewer")
     with _no_warnings():
         for number, (_, test) in enumerate(kind(folds, shuffle=True, random_state=0).split(texts, labels, groups)):
             found[test] = number
