@@ -68,8 +68,8 @@ class Trained:
     precision: Precision
     history: list[dict[str, float]]
     """One entry each time the loss was noted: step, epoch, loss, rate, gradient norm."""
-    measured: list[dict[str, float]]
-    """Where dev was measured on the way, one entry an epoch: epoch, step, value."""
+    measured: list[dict[str, Any]]
+    """Where dev was measured on the way, one entry an epoch: epoch, step, value; None where that is undefined."""
 
 
 @dataclass(frozen=True)

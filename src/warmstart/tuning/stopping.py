@@ -60,7 +60,7 @@ class EarlyStop(TrainerCallback):  # type: ignore[misc]
     def __init__(self, measure: Callable[[], float], patience: int, measured: Measured | None = None) -> None:
         self.measure, self.patience, self.measured = measure, patience, measured
         self.tell: Callable[[float], object] = lambda value: None
-        self.values: list[dict[str, float]] = []
+        self.values: list[dict[str, Any]] = []
         self.best: dict[str, torch.Tensor] = {}
         self.since = 0
 
@@ -75,11 +75,12 @@ class EarlyStop(TrainerCallback):  # type: ignore[misc]
         was_training = model.training
         value = self.measure()
         model.train(was_training)
-        value = -math.inf if math.isnan(value) else value
-        best = max((one["value"] for one in self.values), default=-math.inf)
-        self.values.append({"epoch": float(state.epoch), "step": state.global_step, "value": value})
-        if math.isfinite(value):
-            self.tell(value)
+        best = max((one["value"] for one in self.values if one["value"] is not None), default=-math.inf)
+        # JSON has no word for an undefined number, as is the correlation of equal answers, but none.
+        known = None if math.isnan(value) else value
+        self.values.append({"epoch": float(state.epoch), "step": state.global_step, "value": known})
+        if known is not None:
+            self.tell(known)
         if value > best or not self.best:
             self.best = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
             self.since = 0
