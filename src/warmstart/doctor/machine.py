@@ -9,9 +9,8 @@ from typing import Any
 
 from warmstart.encoders.precision import has_bf16, resolve
 from warmstart.environment import environment
+from warmstart.reporting.pdf import find_browser
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-"""Programs that turn a report into a PDF, the first that is there being taken."""
 CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -34,7 +33,7 @@ def machine(cache: Path) -> dict[str, Any]:
         "cache": str(cache),
         "cache_free_gb": free_gb(cache),
         "here_free_gb": free_gb(Path()),
-        "browser": next(filter(None, map(shutil.which, BROWSERS)), None),
+        "browser": find_browser(),
     }
 
 

@@ -8,7 +8,6 @@ but not ended and goes on with its run. The run's folder is the truth: what it h
 from __future__ import annotations
 
 import os
-import shutil
 import statistics
 import time
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from warmstart.artifacts import write_text
 from warmstart.claims import alone, claimed
 from warmstart.errors import Busy, RecipeError, RunError, TrainingError, nearest
 from warmstart.experiments.journal import Journal
-from warmstart.experiments.repeat import HEAVY, check_files
+from warmstart.experiments.repeat import check_files, strip
 from warmstart.experiments.rows import FAILURE
 from warmstart.jsons import read_text
 from warmstart.pipeline import carry_out
@@ -169,8 +168,7 @@ class Worker:
         best = self.journal.best()
         for trial in self.journal.trials("COMPLETE", "PRUNED", "FAIL"):
             if best is None or trial.number != best.number:
-                for part in HEAVY:
-                    shutil.rmtree(trial_folder(self.folder, trial.number) / part, ignore_errors=True)
+                strip(trial_folder(self.folder, trial.number))
         line = f"trial {number}: {reason or f'{value:.4f} on dev'}"
         if best is not None:
             line += f"; best so far {best.value:.4f}, trial {best.number}"

@@ -100,7 +100,7 @@ def _check_recipe(sweep: Sweep, recipe: Recipe, where: str, lines: Mapping[str, 
     data = recipe.data
     if data.dev is None and not data.split.dev:
         raise RecipeError(f"{where}: there are no dev rows to choose by; say data.dev, or data.split.dev: 0.1")
-    for several in (name for name in ("seeds", "baseline", "ablate") if getattr(recipe, name, None)):
+    for several in (name for name in ("seeds", "baseline", "ablate") if getattr(recipe, name)):
         raise RecipeError(f"{where}: a trial is one training; leave {several} out of the recipe, and repeat the best")
     for key, found in sweep.search.items():
         at = _at(where, lines, key)

@@ -16,7 +16,7 @@ from warmstart.experiments.rows import Row, read_row
 from warmstart.jsons import MEGABYTE, read_object
 from warmstart.run import Run
 
-EVIDENCE, DIAGNOSIS = "evidence.json", "diagnosis.json"
+DIAGNOSIS = "diagnosis.json"
 LARGEST = 64 * MEGABYTE
 MANY = 10_000
 """Rows beyond which the interval is the normal one: resampling would take minutes and say the same."""
@@ -89,7 +89,7 @@ def read_facts(folder: str | Path) -> Facts:
         run,
         [_measured(run, replace(row, part=part)) for part in parts] if row else [],
         row.failed if row else "",
-        _beside(run.folder / EVIDENCE),
+        run.evidence,
         _beside(run.folder / DIAGNOSIS),
     )
 
@@ -103,10 +103,9 @@ def _measured(run: Run, row: Row) -> Measured:
     metrics = run.metrics[row.part]
     headline = next(iter(metrics))
     value = metrics[headline]
-    estimate, own = _estimate(np.asarray(row.scores, dtype=float)), ""
-    if value is None or not math.isclose(estimate.mean, float(value), abs_tol=ALIKE):
-        own = OWN_SCORES.get(run.recipe.task.name, "")
+    estimate = _estimate(np.asarray(row.scores, dtype=float))
     alike = value is not None and math.isclose(estimate.mean, float(value), abs_tol=ALIKE)
+    own = "" if alike else OWN_SCORES.get(run.recipe.task.name, "")
     return Measured(row.part, metrics, headline, estimate if alike or own else None, own)
 
 
