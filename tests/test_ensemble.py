@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from contracts.cases import all_cases
 from tiny import save_tiny
 from warmstart import tasks
+from warmstart.deploy.engines.pytorch import Torch
 from warmstart.deploy.ensemble import Ensemble, members_of, mix
 from warmstart.deploy.predictor import Predictor
 from warmstart.errors import ModelError
@@ -51,7 +52,8 @@ def test_a_model_and_itself_answer_as_it_does(name, tmp_path):
     made = make_recipe({**recipe, **case.settings, **quick}, "test")
     run = carry_out(made, tmp_path / "run", rows={"train": case.rows, "test": case.rows})
     one = Predictor.load(run.folder)
-    twice = Predictor(Ensemble([one.model, one.model], mixes(name)), one.tokenizer, one.task, one.window)
+    model = one.engine.model
+    twice = Predictor(Torch(Ensemble([model, model], mixes(name))), one.tokenizer, one.task, one.window)
     asked = [one.task.exam(row, number) for number, row in enumerate(case.rows)]
     for alone, both in zip(one.stream(asked), twice.stream(asked), strict=True):
         _alike(alone, both)

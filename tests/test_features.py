@@ -110,7 +110,7 @@ def test_a_run_gives_its_own_encoder_and_window(run, encoder):
     assert found.window == warmstart.load(run.folder).window
     with torch.no_grad():
         inputs = tiny_tokenizer()("a good film", return_tensors="pt")
-        state = warmstart.load(run.folder).model.base_model(**inputs).last_hidden_state
+        state = warmstart.load(run.folder).engine.model.base_model(**inputs).last_hidden_state
     np.testing.assert_allclose(found.vectors(["a good film"])[0], state[0].mean(dim=0), atol=1e-5)
     assert not np.allclose(found.vectors(["a good film"]), warmstart.features(["a good film"], encoder))
 

@@ -12,6 +12,7 @@ from small import BAD, FAST, GOOD
 from test_resume import SAVES, Crash, Trouble, crash, same
 from tiny import tiny_config, tiny_model, tiny_tokenizer
 from warmstart.cli.main import app
+from warmstart.deploy.engines.pytorch import Torch
 from warmstart.deploy.predictor import Predictor
 from warmstart.encoders.pooled import PooledConfig, PooledForSequenceClassification
 from warmstart.errors import ModelError
@@ -51,7 +52,7 @@ def predictor(window, pair=False):
     if window.keep == "slices":
         model = PooledForSequenceClassification(PooledConfig(encoder=tiny_config("bert"), num_labels=3))
     model.config.id2label = dict(enumerate("abc"))
-    return Predictor(model, tiny_tokenizer(), task, window)
+    return Predictor(Torch(model), tiny_tokenizer(), task, window)
 
 
 @pytest.mark.parametrize("pair", [False, True], ids=["text", "pair"])

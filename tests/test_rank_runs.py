@@ -106,7 +106,7 @@ def test_a_bi_encoder_opens_in_sentence_transformers_with_its_window_and_pooling
         [answer] = run.predict([(texts[query], texts[text])])
         assert answer["score"] == pytest.approx(float(theirs[query] @ theirs[text]), abs=1e-6)
     plain = transformers.AutoModel.from_pretrained(run.model)
-    assert sum(p.numel() for p in plain.parameters()) >= sum(p.numel() for p in run.predictor.model.parameters())
+    assert sum(p.numel() for p in plain.parameters()) >= sum(p.numel() for p in run.predictor.engine.model.parameters())
 
 
 def test_a_cross_encoder_opens_in_sentence_transformers_and_in_transformers(runs):

@@ -19,6 +19,7 @@ from tiny import (
     tiny_tokenizer,
     tiny_unigram_tokenizer,
 )
+from warmstart.deploy.engines.pytorch import Torch
 from warmstart.deploy.predictor import Predictor
 from warmstart.encoders.load import load_encoder, load_tokenizer
 from warmstart.errors import DataError, ModelError
@@ -226,7 +227,7 @@ def test_every_stock_head_answers_alone_as_among_others(name, tmp_path):
         ):
             load_encoder(encoder, Span.auto_class, {}, load_tokenizer(encoder))
         return
-    predictor = Predictor(model, tokenizer, task(best=5), WINDOW)
+    predictor = Predictor(Torch(model), tokenizer, task(best=5), WINDOW)
     asked = [("who", "alice"), ("where was the film", "in paris it was good " + "and not bad 1 2 3 " * 9)] * 2
     together = predictor.predict(asked, batch=32)
     for pair, answer in zip(asked, together, strict=True):

@@ -17,8 +17,9 @@ import numpy.typing as npt
 import torch
 
 from warmstart.artifacts import verify
+from warmstart.deploy.batches import ROWS, alike
 from warmstart.deploy.ensemble import MEMBERS, members_of
-from warmstart.deploy.predictor import BUFFER, Text, alike, model_folder
+from warmstart.deploy.predictor import BUFFER, Text, model_folder
 from warmstart.encoders.load import load_alone, load_config, load_tokenizer, most_tokens
 from warmstart.encoders.pooling import SlicePooling
 from warmstart.encoders.precision import resolve
@@ -102,13 +103,13 @@ class Extractor:
         most = most_tokens(load_config(name), tokenizer)
         return cls(load_alone(name), tokenizer, _window(trained, window, keep, most), layers, tokens, precision)
 
-    def vectors(self, texts: Iterable[Text], batch: int = 64) -> Vectors:
+    def vectors(self, texts: Iterable[Text], batch: int = ROWS) -> Vectors:
         """All vectors in one array of shape (texts, …); use `stream` for more than fit into memory."""
         found = [chunk for _, chunk in self.stream(texts, batch)]
         return np.concatenate(found) if found else np.zeros((0, *self.shape), np.float32)
 
     def stream(
-        self, texts: Iterable[Text], batch: int = 64, told: Callable[[int], object] = lambda count: None
+        self, texts: Iterable[Text], batch: int = ROWS, told: Callable[[int], object] = lambda count: None
     ) -> Iterator[tuple[list[Row], Vectors]]:
         """Some rows at a time with their vectors, in order, reading ahead no more than a buffer of rows.
 

@@ -15,14 +15,15 @@ import numpy.typing as npt
 import torch
 
 from warmstart.artifacts import verify
+from warmstart.deploy.batches import ROWS, alike
+from warmstart.deploy.engines.base import Engine
+from warmstart.deploy.engines.pytorch import Torch
 from warmstart.deploy.ensemble import Ensemble, members_of
 from warmstart.encoders.architectures import is_pooled
 from warmstart.encoders.load import load_config, load_encoder, load_tokenizer, most_tokens
-from warmstart.encoders.precision import resolve
 from warmstart.errors import ModelError
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import FILE, open_task, saved_temperature
-from warmstart.tasks.common.texts import count_slices
 from warmstart.windows import Cut, Frame, Window
 
 Text = str | Sequence[Any] | Mapping[str, Any]
@@ -47,20 +48,17 @@ class Predictor:
 
     def __init__(
         self,
-        model: Any,
+        engine: Engine,
         tokenizer: Any,
         task: Task[Any],
         window: Window,
-        precision: str = "fp32",
         temperature: float = 1.0,
     ) -> None:
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.model = model.eval().to(self.device)
+        self.engine = engine
         self.tokenizer = tokenizer
         self.task = task
         self.window = window
         self.cut = Cut()
-        self.precision = resolve(precision, model.config)
         self.temperature = temperature if task.likeliest else 1.0
 
     @classmethod
@@ -81,9 +79,10 @@ class Predictor:
         models = [
             task.ready(load_encoder(str(member), task.auto_class, {}, tokenizer).model, member) for member in members
         ]
-        return cls(_as_one(models, task), tokenizer, task, window, precision, saved_temperature(folder))
+        engine = Torch(_as_one(models, task), precision)
+        return cls(engine, tokenizer, task, window, saved_temperature(folder))
 
-    def predict(self, texts: Sequence[Text], batch: int = 64) -> list[dict[str, Any]]:
+    def predict(self, texts: Sequence[Text], batch: int = ROWS) -> list[dict[str, Any]]:
         """One answer for each text.
 
         Args:
@@ -91,7 +90,7 @@ class Predictor:
         """
         return list(self.stream((self.task.row(text, number) for number, text in enumerate(texts, 1)), batch))
 
-    def stream(self, rows: Iterable[Mapping[str, Any]], batch: int = 64) -> Iterator[dict[str, Any]]:
+    def stream(self, rows: Iterable[Mapping[str, Any]], batch: int = ROWS) -> Iterator[dict[str, Any]]:
         """One answer for each row, in order, reading ahead no more than a buffer of features."""
         pending = iter(rows)
         held: list[Encoded] = []
@@ -127,7 +126,7 @@ class Predictor:
             yield self.task.merge(row, features, parts[start : start + len(features)])
             start += len(features)
 
-    def compute(self, features: Sequence[Mapping[str, Any]], name: str, batch: int = 64) -> npt.NDArray[np.float32]:
+    def compute(self, features: Sequence[Mapping[str, Any]], name: str, batch: int = ROWS) -> npt.NDArray[np.float32]:
         """One of the model's outputs, by its name, for features of one row each; counts what the window cut."""
         found: dict[int, npt.NDArray[np.float32]] = {}
         for feature in features:
@@ -137,15 +136,8 @@ class Predictor:
             found.update(zip(chosen, outputs, strict=True))
         return np.stack([found[index] for index in range(len(features))])
 
-    @torch.inference_mode()
     def _outputs(self, features: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-        inputs = self.task.collate(list(map(dict, features)), self.tokenizer)
-        inputs = {name: tensor.to(self.device) for name, tensor in inputs.items()}
-        formats = {"bf16": torch.bfloat16, "fp16": torch.float16}
-        kind = formats.get(self.precision, torch.float32)
-        with torch.autocast(self.device.type, dtype=kind, enabled=self.precision != "fp32"):
-            found = self.model(**inputs)
-        outputs = {name: one.float().cpu() for name, one in found.items() if torch.is_tensor(one)}
+        outputs = self.engine.compute(self.task.collate(list(map(dict, features)), self.tokenizer))
         if self.temperature != 1.0:
             outputs["logits"] = outputs["logits"] / self.temperature
         return outputs
@@ -170,28 +162,6 @@ def _chunk(rows: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         if size >= CHARACTERS:
             break
     return found
-
-
-def alike(features: Sequence[Mapping[str, Any]], most: int) -> Iterator[list[int]]:
-    """Which features share a batch: those of like length, which waste the least padding.
-
-    Args:
-        most: Rows of tokens in a batch; a text of more slices than that comes alone.
-    """
-    rows = [count_slices(feature) for feature in features]
-    lengths = [
-        len(feature["input_ids"]) if count is None else max(map(len, feature["input_ids"]))
-        for feature, count in zip(features, rows, strict=True)
-    ]
-    chosen: list[int] = []
-    held = 0
-    for index in sorted(range(len(features)), key=lengths.__getitem__):
-        if chosen and held + (rows[index] or 1) > most:
-            yield chosen
-            chosen, held = [], 0
-        chosen.append(index)
-        held += rows[index] or 1
-    yield chosen
 
 
 def _check_window(folder: Path, window: Window, most: int, frame: Frame, pair: bool) -> None:

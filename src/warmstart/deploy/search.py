@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from warmstart.deploy.batches import ROWS
 from warmstart.deploy.predictor import Predictor
 from warmstart.errors import RecipeError
 from warmstart.neighbours import Neighbours, Vectors
@@ -57,7 +58,7 @@ class Index:
         ]
 
 
-def vectors_of(predictor: Predictor, texts: Sequence[str], side: str, batch: int = 64) -> Vectors:
+def vectors_of(predictor: Predictor, texts: Sequence[str], side: str, batch: int = ROWS) -> Vectors:
     """The vector of each text, of length 1.
 
     Args:
@@ -65,7 +66,7 @@ def vectors_of(predictor: Predictor, texts: Sequence[str], side: str, batch: int
     """
     task = predictor.task
     encode = getattr(task, "encode_alone", None)
-    if encode is None or not hasattr(predictor.model, "vectors"):
+    if encode is None or not predictor.engine.gives_vectors:
         raise RecipeError("search: this model gives no vectors; expected one of `task: {name: rank, kind: bi}`")
     found = []
     for start in range(0, len(texts), CHUNK):
@@ -109,7 +110,7 @@ def _rankings(
     predictor: Predictor, queries: Mapping[str, str], documents: Sequence[str]
 ) -> Iterator[tuple[str, list[int], Callable[[int], float]]]:
     """Of each query the places of the best documents, best first, and the score of any."""
-    if not hasattr(predictor.model, "vectors"):
+    if not predictor.engine.gives_vectors:
         # A cross-encoder has to read every pair.
         for key, query in queries.items():
             pairs = ({"query": query, "document": document} for document in documents)

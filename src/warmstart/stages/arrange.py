@@ -12,22 +12,19 @@ from warmstart.deploy.predictor import Predictor
 from warmstart.deploy.search import vectors_of
 
 
-def arrange(rows: Table, predictor: Predictor, path: Path, findings: Findings, seed: int) -> Table:
+def arrange(rows: Table, embedder: Predictor, path: Path, findings: Findings, seed: int) -> Table:
     """The training rows as the task learns from them, stored at `path`.
 
     The main process writes them; any other opens what is there.
 
     Args:
-        predictor: The model before it is trained, so that a training that goes on arranges the same.
+        embedder: Gives vectors by the model before it is trained, so that a training that goes on arranges the same.
     """
-    task = predictor.task
+    task = embedder.task
     if not processes.is_main():
         return replace(rows, rows=open_written(path), _whole=None, _indices=None)
     schema = task.schema(task.options)
     names = [name for name in (*schema.texts, *schema.answers[:1]) if name in rows.rows.column_names]
-    embedder = Predictor(
-        task.embedder(predictor.model), predictor.tokenizer, task, predictor.window, predictor.precision
-    )
     columns = {name: list(rows.column(name)) for name in names}
     chosen, more, notes = task.arrange(columns, lambda texts, side: vectors_of(embedder, texts, side), seed)
     for note in notes:

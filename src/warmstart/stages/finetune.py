@@ -15,6 +15,7 @@ from warmstart import processes, tasks
 from warmstart.artifacts import describe, publish, verify, write_json
 from warmstart.checkpoints import Checkpoints, check_identity
 from warmstart.data.table import Table
+from warmstart.deploy.engines.pytorch import Torch
 from warmstart.deploy.predictor import Predictor
 from warmstart.encoders.heads import PoolingChoice
 from warmstart.encoders.layers import LayerMap
@@ -95,8 +96,9 @@ def make_ready(
         check_slices(loaded.model, task, window)
     train_rows, path = parts.tables["train"], work / "train.arrow"
     if task.arranges:
-        untrained = Predictor(loaded.model, tokenizer, task, window, recipe.learn.precision)
-        train_rows = arrange(train_rows, untrained, work / "arranged.arrow", parts.findings, recipe.seed)
+        untrained = Torch(task.embedder(loaded.model), recipe.learn.precision)
+        embedder = Predictor(untrained, tokenizer, task, window)
+        train_rows = arrange(train_rows, embedder, work / "arranged.arrow", parts.findings, recipe.seed)
     rows, cut = encode(train_rows, task, tokenizer, window, path, progress, parts.findings)
     settings = settings_of(recipe)
     check(loaded.model, task, rows, settings, measured="dev" in parts.tables)
@@ -157,7 +159,9 @@ def _measure(ready: Ready, dev: Table) -> Callable[[], float]:
     """How good the model is at present on the dev rows, by the task's headline."""
 
     def measure() -> float:
-        predictor = Predictor(ready.loaded.model, ready.tokenizer, ready.task, ready.window, ready.settings.precision)
+        predictor = Predictor(
+            Torch(ready.loaded.model, ready.settings.precision), ready.tokenizer, ready.task, ready.window
+        )
         found = evaluate(predictor, dev)[ready.task.headline]
         return math.nan if found is None else float(found)
 
@@ -226,7 +230,7 @@ def finetune(ready: Ready, saving: Saving, folder: Path, progress: Progress, mea
     if ready.lora:
         merge_lora(loaded.model)
     if task.tunes and ready.dev is not None:
-        predictor = Predictor(loaded.model, tokenizer, task, window, ready.settings.precision)
+        predictor = Predictor(Torch(loaded.model, ready.settings.precision), tokenizer, task, window)
         task = task.tune(*answers(predictor, ready.dev, progress))
     save(loaded.model, tokenizer, task, window, folder / "model")
     about = {

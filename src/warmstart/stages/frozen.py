@@ -13,7 +13,7 @@ import torch
 
 from warmstart import processes
 from warmstart.data import table
-from warmstart.deploy.predictor import alike
+from warmstart.deploy.batches import alike
 from warmstart.encoders.precision import Precision, resolve
 from warmstart.errors import RecipeError
 from warmstart.progress import Progress

@@ -12,6 +12,7 @@ from warmstart import processes
 from warmstart.artifacts import publish, sweep, verify, write_json, write_text
 from warmstart.checkpoints import Checkpoints, check_identity
 from warmstart.data.findings import Findings
+from warmstart.deploy.engines.pytorch import Torch
 from warmstart.deploy.predictor import Predictor
 from warmstart.encoders.load import quietly
 from warmstart.encoders.shared import ManyHeads
@@ -179,7 +180,7 @@ def _save_head(ready: Ready, folder: Path, progress: Progress) -> None:
     """Publish one task's model, with what the task chooses on its dev rows."""
     model, task = ready.loaded.model, ready.task
     if task.tunes and ready.dev is not None:
-        predictor = Predictor(model, ready.tokenizer, task, ready.window, ready.settings.precision)
+        predictor = Predictor(Torch(model, ready.settings.precision), ready.tokenizer, task, ready.window)
         task = task.tune(*answers(predictor, ready.dev, progress))
     save(model, ready.tokenizer, task, ready.window, folder)
 

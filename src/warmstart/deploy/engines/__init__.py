@@ -1,0 +1,1 @@
+"""Engines: what computes a model's outputs. One file an engine; the predictor knows none of them by name."""
