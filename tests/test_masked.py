@@ -231,7 +231,7 @@ def fit(folder, model, texts=DOCUMENTS, **settings):
 @pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in NO_HEAD])
 def test_a_new_decoder_is_tied_and_learns(name, tmp_path):
     run = fit(tmp_path / "run", save_tiny(tmp_path / "encoder", name), **{"learn.max_steps": 2})
-    model = warmstart.load(run.folder).model
+    model = warmstart.load(run.folder).engine.model
     embeddings, decoder = model.get_input_embeddings().weight, model.get_output_embeddings().weight
     assert embeddings.data_ptr() == decoder.data_ptr()
     assert run.metrics["test"]["accuracy"] >= 0

@@ -215,5 +215,5 @@ def test_training_goes_on_from_a_model_with_a_crf_layer_by_layer(run, tmp_path):
         **{"task.crf": True, "data.split.test": 0.2, "layers.decay": 0.9, "layers.unfreeze": "gradual"},
         **{**FAST, "learn": {**FAST["learn"], "epochs": 2}},
     )
-    before, after = (warmstart.load(one.folder).model.crf.transitions for one in (run, again))
+    before, after = (warmstart.load(one.folder).engine.model.crf.transitions for one in (run, again))
     assert 0 < (before - after).abs().max() < 0.1

@@ -64,9 +64,9 @@ def fit(
     return run
 
 
-def load(path: str | Path, precision: str = "fp32") -> Predictor:
+def load(path: str | Path, precision: str = "fp32", engine: str = "torch") -> Predictor:
     """Open a run, or the model folder of one, ready to answer."""
-    return Predictor.load(path, precision)
+    return Predictor.load(path, precision, engine)
 
 
 def compare(runs: Sequence[str | Path]) -> Beside:

@@ -54,6 +54,7 @@ Document = Annotated[str | None, field("data.document", "--document", metavar="p
 Precision = Annotated[
     str, typer.Option("--precision", help="fp32 as plain transformers computes, bf16, fp16, or auto.")
 ]
+Engine = Annotated[str, typer.Option("--engine", help="What computes the answers: torch.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines on standard output.")]
 
 READING = {

@@ -45,6 +45,7 @@ def command(
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
     document: options.Document = None,
+    engine: options.Engine = "torch",
     precision: options.Precision = "fp32",
     json: options.Json = False,
 ) -> None:
@@ -55,7 +56,7 @@ def command(
     from warmstart.cli import answers_shown, screen
     from warmstart.deploy.predictor import Predictor
 
-    predictor = Predictor.load(run, precision)
+    predictor = Predictor.load(run, precision, engine)
     shape = _shape(predictor, least_confidence)
     if documents is not None:
         from warmstart.cli.documents import search

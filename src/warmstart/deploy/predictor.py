@@ -21,7 +21,7 @@ from warmstart.deploy.engines.pytorch import Torch
 from warmstart.deploy.ensemble import Ensemble, members_of
 from warmstart.encoders.architectures import is_pooled
 from warmstart.encoders.load import load_config, load_encoder, load_tokenizer, most_tokens
-from warmstart.errors import ModelError
+from warmstart.errors import ModelError, RecipeError, nearest
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import FILE, open_task, saved_temperature
 from warmstart.windows import Cut, Frame, Window
@@ -31,6 +31,7 @@ Text = str | Sequence[Any] | Mapping[str, Any]
 
 Encoded = tuple[Mapping[str, Any], list[dict[str, Any]]]
 """A row and its features."""
+ENGINES = ("torch",)
 BUFFER = 1024
 """Features read ahead, so that those of like length can share a batch."""
 CHUNK, CHARACTERS = 64, 1 << 18
@@ -62,12 +63,15 @@ class Predictor:
         self.temperature = temperature if task.likeliest else 1.0
 
     @classmethod
-    def load(cls, path: str | Path, precision: str = "fp32") -> Predictor:
+    def load(cls, path: str | Path, precision: str = "fp32", engine: str = "torch") -> Predictor:
         """Open a run, or the model folder of one.
 
         Args:
+            engine: What computes: `torch`.
             precision: `fp32` (what plain `transformers` computes), `bf16`, `fp16`, or `auto` for the fastest here.
         """
+        if engine not in ENGINES:
+            raise RecipeError(f"engine: found {engine!r}; {nearest(engine, ENGINES)}")
         folder = model_folder(path)
         members = members_of(folder, verify(folder)) or [folder]
         config = load_config(str(members[0]))
@@ -79,8 +83,8 @@ class Predictor:
         models = [
             task.ready(load_encoder(str(member), task.auto_class, {}, tokenizer).model, member) for member in members
         ]
-        engine = Torch(_as_one(models, task), precision)
-        return cls(engine, tokenizer, task, window, saved_temperature(folder))
+        opened = Torch(_as_one(models, task), precision)
+        return cls(opened, tokenizer, task, window, saved_temperature(folder))
 
     def predict(self, texts: Sequence[Text], batch: int = ROWS) -> list[dict[str, Any]]:
         """One answer for each text.
