@@ -182,8 +182,8 @@ def test_plain_transformers_opens_the_folder_and_leaves_the_crf_out(run):
     ours = warmstart.load(run.folder)
     inputs = transformers.AutoTokenizer.from_pretrained(run.model)("alice lives in paris", return_tensors="pt")
     with torch.no_grad():
-        assert torch.equal(model(**inputs).logits, ours.model(**inputs).logits)
-    assert not torch.equal(ours.model.crf.transitions, torch.zeros_like(ours.model.crf.transitions))
+        assert torch.equal(model(**inputs).logits, ours.engine.model(**inputs).logits)
+    assert not torch.equal(ours.engine.model.crf.transitions, torch.zeros_like(ours.engine.model.crf.transitions))
 
 
 def test_a_crf_that_is_gone_is_missed(run, tmp_path):
