@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from warmstart import environment
 from warmstart.cli.main import app
-from warmstart.doctor import machine
 from warmstart.doctor.packages import Package, packages
 from warmstart.doctor.warnings import machine_warnings, recipe_warnings
 from warmstart.recipe import make_recipe
@@ -98,11 +98,11 @@ def test_a_usual_recipe_gets_no_warning_nor_does_a_high_rate_for_few_weights():
 
 
 def test_a_container_may_grant_fewer_cores_and_less_memory_than_there_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(machine, "CGROUP", tmp_path)
+    monkeypatch.setattr(environment, "CGROUP", tmp_path)
     (tmp_path / "cpu.max").write_text("100000 100000\n")
     (tmp_path / "memory.max").write_text("1000000000\n")
-    assert machine.usable_cores() == 1
-    assert machine.memory() == 1_000_000_000
+    assert environment.usable_cores() == 1
+    assert environment.memory() == 1_000_000_000
 
 
 def test_the_verb_prints_tables_and_json(tmp_path):

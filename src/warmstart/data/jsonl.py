@@ -26,7 +26,7 @@ def records(file: str, source: Source, wanted: Sequence[Wanted], findings: Findi
             raise DataError(
                 f"{file}:{blank}: a blank line between objects. Expected an object: remove the line.", "blank-line"
             )
-        item = _parse(file, number, line, decoder)
+        item = parse(file, number, line, decoder)
         for want in questions:
             if want.name not in item:
                 raise missing_column(f"{file}:{number}", want, list(item), source)
@@ -35,7 +35,8 @@ def records(file: str, source: Source, wanted: Sequence[Wanted], findings: Findi
         findings.add("blank-end", "note", "blank lines at the end of the file, skipped", file, blank, count)
 
 
-def _parse(file: str, number: int, line: str, decoder: json.JSONDecoder) -> dict[str, Any]:
+def parse(file: str, number: int, line: str, decoder: json.JSONDecoder) -> dict[str, Any]:
+    """The object in a line, every key once."""
     line = line.rstrip("\r\n")
     try:
         item = decoder.decode(line)

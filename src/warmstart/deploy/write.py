@@ -33,7 +33,7 @@ def write_answers(answers: Answers, path: Path) -> int:
     return count
 
 
-def _flat(answer: Mapping[str, Any]) -> dict[str, Any]:
+def flat(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Mappings and lists as JSON text, for formats whose cells are plain."""
     return {
         name: json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
@@ -55,7 +55,7 @@ def _csv(answers: Answers, path: Path) -> int:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer: csv.DictWriter[str] | None = None
         for answer in answers:
-            row = _flat(answer)
+            row = flat(answer)
             if writer is None:
                 writer = csv.DictWriter(file, list(row))
                 writer.writeheader()
@@ -70,7 +70,7 @@ def _parquet(answers: Answers, path: Path) -> int:
 
     count, writer, pending = 0, None, iter(answers)
     try:
-        while chunk := [_flat(answer) for answer in itertools.islice(pending, 10_000)]:
+        while chunk := [flat(answer) for answer in itertools.islice(pending, 10_000)]:
             # Later chunks are of the first one's types, even where all of a column is null; text where it is so there.
             rows = pa.Table.from_pylist(chunk)
             writer = writer or pq.ParquetWriter(path, _with_types(rows.schema))
