@@ -74,16 +74,15 @@ def text_records(folder: Folder, name: str, source: Source, start: int = 0) -> I
     With `start` 0, a byte order mark and a header are no records, but their bytes count to the first one's size.
     """
     format = check_format(name, source)
-    with folder.open(name) as raw:
-        begin = len(codecs.BOM_UTF8) if next(_lines(name, raw, 0), b"").startswith(codecs.BOM_UTF8) else 0
-        head = _Head(name, source, format)
-        if format != "jsonl":
-            begin += head.read(_lines(name, raw, begin))
-        before = 0 if start else begin
-        lines = _lines(name, raw, start or begin)
-        for found in _objects(name, lines, source.encoding) if format == "jsonl" else head.rows(lines):
-            yield replace(found, size=found.size + before)
-            before = 0
+    begin = len(codecs.BOM_UTF8) if next(_lines(folder, name), b"").startswith(codecs.BOM_UTF8) else 0
+    head = _Head(name, source, format)
+    if format != "jsonl":
+        begin += head.read(_lines(folder, name, begin))
+    before = 0 if start else begin
+    lines = _lines(folder, name, start or begin)
+    for found in _objects(name, lines, source.encoding) if format == "jsonl" else head.rows(lines):
+        yield replace(found, size=found.size + before)
+        before = 0
 
 
 class _Head:
@@ -175,20 +174,16 @@ def _objects(name: str, lines: Iterator[bytes], encoding: str) -> Iterator[Found
             yield Found(None, str(error).removeprefix(f"{name}:0:").strip(), len(line), line)
 
 
-def _lines(name: str, raw: Any, start: int) -> Iterator[bytes]:
+def _lines(folder: Folder, name: str, start: int = 0) -> Iterator[bytes]:
     """Lines with their ends, from a byte of the text on; packed text has to be unpacked up to there."""
-    packed = name.lower().endswith(".gz")
-    file: Any = gzip.GzipFile(fileobj=raw) if packed else io.BufferedReader(raw, 1 << 20)
-    try:
-        raw.seek(0)
+    with folder.open(name) as raw:
+        packed = name.lower().endswith(".gz")
+        file: Any = gzip.GzipFile(fileobj=raw) if packed else io.BufferedReader(raw, 1 << 20)
         file.seek(start)
         while line := file.readline(LONGEST_LINE):
             if len(line) == LONGEST_LINE:
                 raise DataError(f"{name}: a line of more than {LONGEST_LINE:,} bytes; is it another format?", "line")
             yield line
-    finally:
-        if not packed:
-            file.detach()
 
 
 def parquet_records(folder: Folder, name: str, first: int, rows: int, columns: Sequence[str]) -> Iterator[Found]:
