@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from warmstart.cli import options
+from warmstart.cli import bulk, options
 from warmstart.errors import RecipeError
 
 
@@ -47,10 +47,22 @@ def command(
     document: options.Document = None,
     engine: options.Engine = "torch",
     precision: options.Precision = "fp32",
+    ray: bulk.Ray = None,
+    workers: bulk.Workers = None,
+    threads: bulk.Threads = 1,
+    gpus: bulk.Gpus = 0,
+    rows_per_shard: bulk.RowsPerShard = 10_000,
+    files_per_group: bulk.FilesPerGroup = 64,
+    keep: bulk.Keep = None,
     json: options.Json = False,
 ) -> None:
     """Answer texts given here, or a file of them."""
-    reading = options.said(dict(locals()), options.READING)
+    said = dict(locals())
+    reading = options.said(said, options.READING)
+    if ray is not None:
+        bulk.label_corpus(run, reading, said)
+        return
+    bulk.refuse(said)
     if (file is None) == (not texts):
         raise RecipeError("predict: give texts, or --file with a file of them" + ("; not both" if file else ""))
     from warmstart.cli import answers_shown, screen

@@ -11,8 +11,8 @@ from warmstart.run import Run
 from warmstart.schema import Schema
 
 
-def source_of(run: str, file: str, said: dict[str, Any], schema: Schema) -> Source:
-    """The source for a file: the run's reading options, overridden by what was said, for these columns."""
+def source_of(run: str, file: str, said: dict[str, Any], schema: Schema | None = None) -> Source:
+    """The source for a file: the run's reading options, overridden by what was said, for these columns or all."""
     own: dict[str, Any] = {}
     if (Path(run) / "recipe.yaml").is_file():
         data = Run(run).recipe.data
@@ -22,5 +22,5 @@ def source_of(run: str, file: str, said: dict[str, Any], schema: Schema) -> Sour
         own = {f"data.{name}": value for name, value in own.items() if name != "files" and (alike or name != "format")}
     recipe = make_recipe({"model": run, **own, **said, "data.train": file})
     reading = recipe.data.reading("train") or {}
-    columns = {name: column for name, column in reading["columns"].items() if name in schema.names}
+    columns = {name: column for name, column in reading["columns"].items() if not schema or name in schema.names}
     return Source(**{**reading, "columns": columns})

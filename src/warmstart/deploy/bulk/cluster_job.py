@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -53,6 +54,7 @@ def answered(
     """
     from ray import data as ray_data
 
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = ray_data.DataContext.get_current()
     context.enable_progress_bars = False
     context.max_consecutive_actor_init_deaths = DEATHS

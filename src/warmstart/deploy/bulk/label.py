@@ -83,33 +83,48 @@ def label(
     for name, said in {"--engine": engine, "--precision": precision}.items():
         if said == "auto":
             raise RecipeError(f"{name} auto: workers on different machines would differ; say which it is to be")
-    target = Folder(str(out))
     folder, names = split(reading.files[0])
-    memory = preflight.worker_memory(Path(run))
-    if address == LOCAL:
-        workers = preflight.check_here(workers, threads, memory, cpus, store)
-        cpus = workers * threads + 1
-    else:
-        preflight.check_address(address)
+    target = Folder(str(out))
+    room = _Room(address, workers, threads, gpus, preflight.worker_memory(Path(run)), cpus, store)
     inputs, left_out = _inputs(folder, names, target, reading)
     from warmstart.deploy.bulk.worker import model_fingerprint  # heavy: only when the rest is well
 
-    work = Work(
-        str(Path(run).absolute()), model_fingerprint(str(run)), folder, target, reading,
-        tuple(keep), least, engine, precision, threads,
-    )  # fmt: skip
-    job = _Job(work, inputs, left_out, rows_per_shard, files_per_group, gpus, progress)
+    about = (tuple(keep), least, engine, precision, threads)
+    work = Work(str(Path(run).absolute()), model_fingerprint(str(run)), folder, target, reading, *about)
+    job = _Job(work, inputs, left_out, rows_per_shard, files_per_group, progress)
     with _alone(target):
         job.settle()
         if (done := read_json(target, MANIFEST)) is not None:
             return dict(done)
         if waiting := [name for name, _ in job.groups if read_json(target, f"{name}/{MANIFEST}") is None]:
-            with connected(address, cpus, store) as ray:
-                if address != LOCAL:
-                    workers = preflight.check_cluster(ray.cluster_resources(), workers, threads, gpus, memory)
+            with room.connected() as ray:
                 for name in waiting:
-                    job.group(ray, name, workers or 1)
+                    job.group(ray, name, room)
         return close(target, [name for name, _ in job.groups], job.about)
+
+
+class _Room:
+    """Where the workers are, how many, and with what; refused at once where there is no room for them."""
+
+    def __init__(
+        self, address: str, workers: int | None, threads: int, gpus: float, memory: int, cpus: int | None, store: int
+    ) -> None:
+        self.address, self.workers, self.threads, self.gpus = address, workers, threads, gpus
+        self.memory, self.cpus, self.store = memory, cpus, store
+        if address == LOCAL:
+            self.workers = preflight.check_here(workers, threads, memory, cpus, store)
+            self.cpus = self.workers * threads + 1
+        else:
+            preflight.check_address(address)
+
+    @contextmanager
+    def connected(self) -> Iterator[Any]:
+        """Ray, after a cluster was found to have room."""
+        with connected(self.address, self.cpus, self.store) as ray:
+            if self.address != LOCAL:
+                found = ray.cluster_resources()
+                self.workers = preflight.check_cluster(found, self.workers, self.threads, self.gpus, self.memory)
+            yield ray
 
 
 def _inputs(folder: Folder, names: list[str] | None, out: Folder, reading: Source) -> tuple[list[Entry], list[str]]:
@@ -146,17 +161,14 @@ class _Job:
         left_out: Sequence[str],
         rows_per_shard: int,
         files_per_group: int,
-        gpus: float,
         progress: Progress,
     ) -> None:
-        self.work = work
+        self.work, self.columns = _asked(work)
         self.size = rows_per_shard
-        self.gpus = gpus
         self.progress = progress
         self.groups = grouped([one.name for one in inputs], files_per_group)
-        self.columns = _columns(work)
         self.left_out = list(left_out)
-        said = asdict(replace(work.source, queries=None, documents=None))
+        said = asdict(replace(self.work.source, queries=None, documents=None))
         self.about: dict[str, Any] = {
             "model": work.model,
             **{name: getattr(work, name) for name in ("engine", "precision", "threads", "least")},
@@ -175,7 +187,7 @@ class _Job:
             count = len(self.left_out)
             self.progress.say(f"{count:,} files with names in . or _ are left out, as {self.left_out[0]}")
 
-    def group(self, ray: Any, name: str, workers: int) -> None:
+    def group(self, ray: Any, name: str, room: _Room) -> None:
         """Answer what is left of a group, and close it."""
         from warmstart.deploy.bulk.cluster_job import answered
 
@@ -186,7 +198,7 @@ class _Job:
         with self.progress.bar(name, group.rows) as bar:
             bar.advance(sum(record["rows"] for record in done.values()))
             began, rows = time.monotonic(), 0
-            for record in answered(ray, self.work, name, rest, workers, self.gpus) if rest else ():
+            for record in answered(ray, self.work, name, rest, room.workers or 1, room.gpus) if rest else ():
                 rows += record["rows"]
                 bar.advance(record["rows"], f"{rows / (time.monotonic() - began):,.0f} rows/s")
                 done[record["shard"]] = {key: value for key, value in record.items() if key != "seconds"}
@@ -203,8 +215,8 @@ class _Job:
         return group
 
 
-def _columns(work: Work) -> tuple[Wanted, ...]:
-    """The columns of the input that the model is asked about."""
+def _asked(work: Work) -> tuple[Work, tuple[Wanted, ...]]:
+    """The work without the columns of answers, and the columns of the input that the model is asked about."""
     from warmstart.deploy.bulk.columns import columns_of
     from warmstart.deploy.ensemble import MEMBERS
     from warmstart.deploy.held_back import check_least
@@ -215,11 +227,14 @@ def _columns(work: Work) -> tuple[Wanted, ...]:
     folder = model_folder(work.run)
     member = folder / MEMBERS / "0"
     task, _ = open_task(folder, load_config(str(member if member.is_dir() else folder)))
-    found = wanted(work.source, task.schema(task.options).questions())
+    schema = task.schema(task.options)
+    columns = {name: column for name, column in work.source.columns.items() if name not in schema.answers}
+    source = replace(work.source, columns=columns)
+    found = wanted(source, schema.questions())
     columns_of(task, [want.column.name for want in found], work.keep, work.least)
     if work.least is not None:
         check_least(task, work.least)
-    return found
+    return replace(work, source=source), found
 
 
 def _check_first(work: Work, columns: Sequence[Wanted], name: str) -> None:

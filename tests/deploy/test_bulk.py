@@ -1,0 +1,221 @@
+"""A labelled corpus: every row answered or set aside, once, and the same bytes whoever answered and whatever died."""
+
+import json
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from small import reviews
+from warmstart.cli.main import app
+from warmstart.data.source import Source
+from warmstart.deploy.bulk import preflight, worker
+from warmstart.deploy.bulk.columns import columns_of
+from warmstart.deploy.bulk.label import _asked, label
+from warmstart.deploy.bulk.manifest import finished
+from warmstart.deploy.bulk.places import Entry, Folder
+from warmstart.deploy.bulk.plan import Shard, cut
+from warmstart.deploy.bulk.work import Work
+from warmstart.deploy.bulk.worker import Worker, model_fingerprint
+from warmstart.deploy.predictor import Predictor
+from warmstart.errors import DataError, DiskError, RecipeError, RunError
+
+POISON = ['{"text": 7}', '{"text": "half', '{"text": "\\ud800"}', "", '{"text": " "}', "[]", '{"other": "x"}']
+SIZE = 40
+
+
+def corpus(folder: Path) -> Path:
+    """Three files, the first with poison in it."""
+    folder.mkdir(parents=True)
+    good = [text for text, _ in reviews(150)]
+    lines = [json.dumps({"id": number, "text": text}) for number, text in enumerate(good[:60])]
+    for number, line in enumerate(POISON):
+        lines.insert(number * 9, line)
+    (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "b.csv").write_text("id,text\n" + "".join(f"{n},{text}\n" for n, text in enumerate(good[60:100])))
+    pq.write_table(pa.table({"id": range(50), "text": good[100:]}), folder / "c.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def work(run, tmp_path_factory):
+    folder = corpus(tmp_path_factory.mktemp("bulk") / "in")
+    out = Folder(str(folder.parent / "out"))
+    path = str(run.folder)
+    return Work(path, model_fingerprint(path), Folder(str(folder)), out, Source(("x",)))
+
+
+@pytest.fixture(scope="module")
+def alone(work):
+    """The corpus answered in this process: the records of its shards, in order."""
+    made = Worker(work)
+    columns = _asked(work)[1]
+    group = cut(
+        work.folder, "group-00000", list(enumerate(["a.jsonl", "b.csv", "c.parquet"])), work.source, columns, SIZE
+    )
+    return group, [made("group-00000", shard) for shard in group.shards]
+
+
+def parquets(out: Folder) -> dict[str, bytes]:
+    return {one.name: out.read(one.name) for one in out.files() if one.name.endswith(".parquet")}
+
+
+def rows(out: Folder, aside: bool) -> list[dict]:
+    assert out.local is not None
+    paths = sorted(path for path in out.local.rglob("*.parquet") if path.name.endswith(".aside.parquet") == aside)
+    return [row for path in paths for row in pq.read_table(path).to_pylist()]
+
+
+def test_every_row_is_answered_as_the_predictor_does_or_set_aside_with_its_reason(work, alone, run):
+    answers, aside = rows(work.out, False), rows(work.out, True)
+    ids = [f"a.jsonl:{n}" for n in range(1, 68)] + [f"b.csv:{n}" for n in range(1, 41)]
+    ids += [f"c.parquet:{n}" for n in range(1, 51)]
+    assert Counter(row["row"] for row in answers + aside) == Counter(ids)
+    assert [row["raw"] for row in aside] == POISON
+    assert "not JSON" in aside[1]["error"]
+    assert "lone surrogate" in aside[2]["error"]
+    wanted = Predictor.load(run.folder).predict([row["text"] for row in answers])
+    assert [row["label"] for row in answers] == [one["label"] for one in wanted]
+    assert [row["probability"] for row in answers] == pytest.approx([one["probability"] for one in wanted], abs=1e-6)
+
+
+def test_all_files_have_one_schema(work, alone):
+    schemas = {pq.read_schema(path) for path in work.out.local.rglob("*.parquet") if "aside" not in path.name}
+    assert len(schemas) == 1
+
+
+def test_a_shard_is_finished_while_its_files_are_as_they_were_written(work, alone):
+    group, records = alone
+    assert set(finished(work.out, group)) == {record["shard"] for record in records}
+    name = f"group-00000/{group.shards[0].name}.parquet"
+    whole = work.out.read(name)
+    work.out.write(name, whole[:-1] + b"!")
+    assert group.shards[0].name not in finished(work.out, group)
+    work.out.write(name, whole)
+
+
+class Panic(BaseException):
+    """As a tokenizer's panic comes to Python."""
+
+
+Panic.__name__ = "PanicException"
+
+
+def test_a_row_that_makes_the_tokenizer_panic_is_found_and_set_aside_alone(work, alone, monkeypatch):
+    made = Worker(work)
+    encode = made.predictor._encode
+
+    def panics(rows):
+        if any("film 3 " in row["text"] for row in rows):
+            raise Panic("index out of range")
+        return encode(rows)
+
+    monkeypatch.setattr(made.predictor, "_encode", panics)
+    answers, aside = made._tried(alone[0].shards[0])
+    assert [row["error"] for row in aside if "film 3 " in row["raw"]] == ["PanicException: index out of range"]
+    assert len(answers) + len(aside) == SIZE
+    assert len(aside) == 6
+
+
+def test_a_shard_that_kills_its_worker_again_and_again_is_set_aside_whole(work, alone, tmp_path):
+    made = Worker(Work(**{**vars(work), "out": Folder(str(tmp_path))}), lambda shard: worker.TRIES + 1)
+    record = made("group-00000", alone[0].shards[0])
+    assert (record["answered"], record["set_aside"]) == (0, SIZE)
+    assert rows(Folder(str(tmp_path)), True)[0]["error"] == "the worker that answered this shard died 3 times"
+
+
+def test_a_file_that_cannot_be_read_is_given_up_after_some_tries(work, alone, monkeypatch):
+    monkeypatch.setattr(worker, "PAUSE", 0)
+    answers, aside = Worker(work)._tried(Shard("x", "gone.jsonl", 0, 3, 0))
+    assert answers == []
+    assert len(aside) == 3
+    assert "could not be read" in aside[0]["error"]
+
+
+def test_kept_columns_are_text_and_none_may_hide_an_answer(work, alone, run):
+    made = Worker(Work(**{**vars(work), "keep": ("id",)}))
+    (answer, *_), _ = made._tried(alone[0].shards[-1])
+    assert (answer["row"], answer["id"], "text" in answer) == ("c.parquet:41", "40", False)
+    with pytest.raises(RecipeError, match="--keep label: the output has a column of that name"):
+        columns_of(Predictor.load(run.folder).task, ["text"], ["label"], None)
+
+
+def kill_a_worker(out: Path, killed: list[int]) -> None:
+    """SIGKILL a worker that has answered something."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until and not killed:
+        if next(out.rglob("records/*.json"), None):
+            workers = [one for one in psutil.Process().children(recursive=True) if _works(one)]
+            for one in workers[:1]:
+                os.kill(one.pid, signal.SIGKILL)
+                killed.append(one.pid)
+        time.sleep(0.005)
+
+
+def _works(process: psutil.Process) -> bool:
+    try:
+        return "MapWorker" in " ".join(process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def test_ray_gives_the_same_bytes_though_a_worker_is_killed(work, alone, run, tmp_path):
+    killed: list[int] = []
+    out = tmp_path / "out"
+    killer = threading.Thread(target=kill_a_worker, args=(out, killed))
+    killer.start()
+    source = str(work.folder.local)
+    manifest = label(run.folder, source, out, workers=1, cpus=2, rows_per_shard=SIZE)
+    killer.join()
+    assert len(killed) == 1
+    assert (manifest["rows"], manifest["answered"], manifest["set_aside"]) == (157, 150, 7)
+    assert parquets(Folder(str(out))) == parquets(work.out)
+    # All is done: it is told again without a Ray, and another job in its place is refused.
+    assert label(run.folder, source, out, workers=1, cpus=2, rows_per_shard=SIZE) == manifest
+    with pytest.raises(RunError, match="begun with rows_per_shard 40, now it is 50"):
+        label(run.folder, source, out, workers=1, cpus=2, rows_per_shard=50)
+
+
+def test_what_cannot_be_is_refused_before_anything_starts(work, run, tmp_path, monkeypatch):
+    source, out = str(work.folder.local), tmp_path / "out"
+    with pytest.raises(RunError, match=r"found 1 CPU on this machine, 1 worker"):
+        label(run.folder, source, out, cpus=1)
+    with pytest.raises(RunError, match=r"3 worker.* need 4: .*say --workers 1"):
+        label(run.folder, source, out, workers=3, cpus=2)
+    with pytest.raises(RunError, match="nobody answers there"):
+        label(run.folder, source, out, address="127.0.0.1:9")
+    with pytest.raises(RunError, match="stands in the folder that is labelled"):
+        label(run.folder, source, Path(source) / "out", cpus=2)
+    with pytest.raises(DataError, match="no column 'body' for 'text'"):
+        label(run.folder, Source((source,), {"text": "body"}), out, cpus=2)
+    with pytest.raises(RecipeError, match="--engine auto: workers on different machines"):
+        label(run.folder, source, out, cpus=2, engine="auto")
+    with pytest.raises(DiskError, match=r"free, about .* needed"):
+        preflight.check_out(Folder(str(out)), [Entry("a.jsonl", 1 << 60, 0)])
+    monkeypatch.setattr(preflight, "free_memory", lambda: 1 << 28)
+    with pytest.raises(RunError, match="free memory on this machine, 1 worker"):
+        label(run.folder, source, out, cpus=2)
+
+
+def test_a_cluster_without_room_is_refused():
+    with pytest.raises(RunError, match="found 0 GPUs in the cluster, 2 workers need 2"):
+        preflight.check_cluster({"CPU": 4, "memory": 1e12}, 2, 1, 1, 10)
+    with pytest.raises(RunError, match="free memory on the cluster"):
+        preflight.check_cluster({"CPU": 4, "memory": 10}, 2, 1, 0, 10)
+    assert preflight.check_cluster({"CPU": 9, "memory": 1e12}, None, 2, 0, 10) == 4
+
+
+def test_the_command_line_says_what_belongs_together(run):
+    def said(*arguments):
+        return CliRunner().invoke(app, ["predict", str(run.folder), *arguments])
+
+    assert "is for --ray alone" in str(said("a text", "--keep", "id").exception)
+    assert "give --file and --out" in str(said("a text", "--ray", "local").exception)
