@@ -88,6 +88,10 @@ proof-stages:  ## A recipe of three stages on real data, killed in each, then us
 proof-sweep:  ## A sweep of two workers, killed N= times at random instants: no trial is lost or done twice.
 	@$(PROOF) proofs/sweep.py $(SIZE)
 
+.PHONY: proof-exactly-once
+proof-exactly-once:  ## A corpus labelled with Ray while N= workers are killed, and drivers (ARGS="--parts drivers"). About 20 minutes.
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/exactly_once.py $(SIZE) $(ARGS)
+
 .PHONY: proof-corrupt
 proof-corrupt:  ## N= random corruptions of a checkpoint: none is taken in silence.
 	@$(PROOF) proofs/corrupt.py $(SIZE)

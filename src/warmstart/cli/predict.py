@@ -11,31 +11,35 @@ import typer
 from warmstart.cli import bulk, options
 from warmstart.errors import RecipeError
 
+Texts = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Texts; two by two for a model that reads pairs, one and its endings for one that chooses; "
+        "- for lines of standard input."
+    ),
+]
+Documents = Annotated[
+    str | None,
+    typer.Option("--documents", help="A file of documents (id, text) to search, with a bi-encoder of rank."),
+]
+LeastConfidence = Annotated[
+    float | None,
+    typer.Option(
+        help="Leave the label empty where its probability is below this, and say `answered`: false.", min=0, max=1
+    ),
+]
+
 
 def command(
     run: Annotated[str, typer.Argument(help="A run, or its model folder.")],
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Texts; two by two for a model that reads pairs, one and its endings for one that chooses; "
-            "- for lines of standard input."
-        ),
-    ] = None,
+    texts: Texts = None,
     file: Annotated[str | None, typer.Option("--file", help="A file of texts to answer instead.")] = None,
     out: Annotated[
         str | None, typer.Option("--out", help="Where to put the answers: .parquet, .csv or .jsonl.")
     ] = None,
-    documents: Annotated[
-        str | None,
-        typer.Option("--documents", help="A file of documents (id, text) to search, with a bi-encoder of rank."),
-    ] = None,
+    documents: Documents = None,
     top: Annotated[int, typer.Option("--top", help="With --documents, how many are given for each query.", min=1)] = 20,
-    least_confidence: Annotated[
-        float | None,
-        typer.Option(
-            help="Leave the label empty where its probability is below this, and say `answered`: false.", min=0, max=1
-        ),
-    ] = None,
+    least_confidence: LeastConfidence = None,
     text: options.Text = None,
     pair: options.Pair = None,
     column: options.Columns = None,

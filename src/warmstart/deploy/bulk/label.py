@@ -80,9 +80,7 @@ def label(
         store: Bytes of its object store.
     """
     reading = Source((source,)) if isinstance(source, str) else source
-    for name, said in {"--engine": engine, "--precision": precision}.items():
-        if said == "auto":
-            raise RecipeError(f"{name} auto: workers on different machines would differ; say which it is to be")
+    _check_alike(engine, precision)
     folder, names = split(reading.files[0])
     target = Folder(str(out))
     room = _Room(address, workers, threads, gpus, preflight.worker_memory(Path(run)), cpus, store)
@@ -125,6 +123,13 @@ class _Room:
                 found = ray.cluster_resources()
                 self.workers = preflight.check_cluster(found, self.workers, self.threads, self.gpus, self.memory)
             yield ray
+
+
+def _check_alike(engine: str, precision: str) -> None:
+    """Refuse what each worker would settle for itself."""
+    for name, said in {"--engine": engine, "--precision": precision}.items():
+        if said == "auto":
+            raise RecipeError(f"{name} auto: workers on different machines would differ; say which it is to be")
 
 
 def _inputs(folder: Folder, names: list[str] | None, out: Folder, reading: Source) -> tuple[list[Entry], list[str]]:
