@@ -11,9 +11,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def prove(name: str, n: int) -> dict:
+def prove(name: str, n: int, *more: str) -> dict:
     env = {**os.environ, "PYTHONPATH": f"{ROOT / 'benchmarks'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    command = [sys.executable, ROOT / "proofs" / f"{name}.py", "--n", str(n)]
+    command = [sys.executable, ROOT / "proofs" / f"{name}.py", "--n", str(n), *more]
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     if "unshare" in done.stderr and "not permitted" in done.stderr:
         pytest.skip("this machine allows no mount namespace of one's own")

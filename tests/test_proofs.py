@@ -24,3 +24,8 @@ def test_rows_come_in_the_same_order_after_a_resume():
 def test_a_full_disk_is_said_and_gone_on_from():
     found = prove("full_disk", 2)
     assert found == {"sizes": 2, "clear": 2, "resumed_bit_equal": 2, "read_only_code": 9}
+
+
+def test_a_labelling_without_room_is_refused_with_the_reason():
+    found = prove("exactly_once", 1, "--rows", "40", "--parts", "starved")
+    assert set(found["refused_in_seconds"]) == {"cpus", "memory", "disk", "address"}

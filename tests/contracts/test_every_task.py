@@ -4,13 +4,18 @@ It learns a few rows by heart, comes back from disk with equal answers, opens in
 bit-equal after a crash, and answers alike alone and among others, in order, however long the text.
 """
 
+import io
+
+import pyarrow.parquet as pq
 import pytest
 
 from contracts.cases import all_cases
 from test_resume import Crash, Trouble, crash, same
 from tiny import save_tiny
 from warmstart import tasks
+from warmstart.deploy.bulk.columns import answers_file, columns_of
 from warmstart.deploy.predictor import Predictor
+from warmstart.deploy.write import flat
 from warmstart.errors import DataError
 from warmstart.pipeline import carry_out
 from warmstart.recipe import MEMORY, make_recipe
@@ -115,6 +120,17 @@ def test_it_goes_on_bit_equal_after_a_crash(name, architecture, tmp_path):
     with pytest.raises(Crash):
         fit(encoder, name, tmp_path / "run", progress=Trouble(5, crash), **few)
     same(fit(encoder, name, tmp_path / "run", **few), whole)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_its_answers_fit_the_columns_of_a_labelled_corpus(fitted, name):
+    predictor = Predictor.load(fitted(name, "bert").folder)
+    kinds = columns_of(predictor.task, predictor.task.reads, (), None)
+    answers = predictor.predict(CASES[name].asked)
+    stored = pq.read_table(io.BytesIO(answers_file(answers, kinds))).to_pylist()
+    assert [{key: row[key] for key in answer} for row, answer in zip(stored, answers, strict=True)] == list(
+        map(flat, answers)
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
