@@ -148,6 +148,7 @@ def cranfield(size: str) -> dict[str, Any]:
 
 # Small batches and a high rate: a part of a set gives too few steps to learn anything otherwise.
 TAG = {"learn.rate": 3e-4, "learn.batch": 8}
+SENTENCES = {"learn.rate": 1e-4, "learn.batch": 16, "learn.epochs": 4}
 SPAN = {"learn.rate": 3e-4, "learn.batch": 8, "learn.epochs": 3, "window.tokens": 384, "window.overlap": 128}
 RANK = {"learn.epochs": 2, "task.negatives": 0}
 
@@ -160,11 +161,11 @@ SETS = {
     "quac": Set("QuAC, first questions", "span", quac, ("f1", "exact"), "–", SPAN, "answerer"),
     "xquad": Set("XQuAD English", "span", xquad, ("f1", "exact"), "–", SPAN, "answerer"),
     "stsb": Set(
-        "STS-B", "score", stsb, ("spearman", "pearson"), "BERT-base 85.8 (GLUE test)", {"learn.rate": 1e-4}, "scorer",
+        "STS-B", "score", stsb, ("spearman", "pearson"), "BERT-base 85.8 (GLUE test)", SENTENCES, "scorer",
     ),
     "semeval": Set(
         "SemEval-2010 task 8", "relate", semeval, ("macro_f1", "accuracy"), "BERT-base 89.3 (R-BERT)",
-        {"learn.rate": 1e-4}, "relater",
+        SENTENCES, "relater",
     ),
     "wikiqa": Set("WikiQA", "rank", wikiqa, ("ndcg_20", "map"), "–", RANK, "ranker"),
     "patient": Set(
