@@ -148,16 +148,25 @@ def test_kept_columns_are_text_and_none_may_hide_an_answer(work, alone, run):
         columns_of(Predictor.load(run.folder).task, ["text"], ["label"], None)
 
 
-def kill_a_worker(out: Path, killed: list[int]) -> None:
-    """SIGKILL a worker that has answered something."""
+def kill_a_worker(out: Path, killed: list[int], heard: set[str]) -> None:
+    """SIGKILL a worker that has answered something, after a look at where Ray listens."""
     until = time.monotonic() + 120
     while time.monotonic() < until and not killed:
         if next(out.rglob("records/*.json"), None):
-            workers = [one for one in psutil.Process().children(recursive=True) if _works(one)]
+            started = psutil.Process().children(recursive=True)
+            heard |= {ip for one in started for ip in _listens(one)}
+            workers = [one for one in started if _works(one)]
             for one in workers[:1]:
                 os.kill(one.pid, signal.SIGKILL)
                 killed.append(one.pid)
         time.sleep(0.005)
+
+
+def _listens(process: psutil.Process) -> set[str]:
+    try:
+        return {one.laddr.ip for one in process.net_connections("inet") if one.status == psutil.CONN_LISTEN}
+    except psutil.Error:
+        return set()
 
 
 def _works(process: psutil.Process) -> bool:
@@ -169,13 +178,15 @@ def _works(process: psutil.Process) -> bool:
 
 def test_ray_gives_the_same_bytes_though_a_worker_is_killed(work, alone, run, tmp_path):
     killed: list[int] = []
+    heard: set[str] = set()
     out = tmp_path / "out"
-    killer = threading.Thread(target=kill_a_worker, args=(out, killed))
+    killer = threading.Thread(target=kill_a_worker, args=(out, killed, heard))
     killer.start()
     source = str(work.folder.local)
     manifest = label(run.folder, source, out, workers=1, cpus=2, rows_per_shard=SIZE)
     killer.join()
     assert len(killed) == 1
+    assert heard <= {"127.0.0.1", "::1"}
     assert (manifest["rows"], manifest["answered"], manifest["set_aside"]) == (157, 150, 7)
     assert parquets(Folder(str(out))) == parquets(work.out)
     # All is done: it is told again without a Ray, and another job in its place is refused.
@@ -196,6 +207,8 @@ def test_what_cannot_be_is_refused_before_anything_starts(work, run, tmp_path, m
         label(run.folder, source, Path(source) / "out", cpus=2)
     with pytest.raises(DataError, match="no column 'body' for 'text'"):
         label(run.folder, Source((source,), {"text": "body"}), out, cpus=2)
+    with pytest.raises(RecipeError, match=r"--keep ids: a.jsonl has no such column; did you mean 'id'"):
+        label(run.folder, source, out, cpus=2, keep=["ids"])
     with pytest.raises(RecipeError, match="--engine auto: workers on different machines"):
         label(run.folder, source, out, cpus=2, engine="auto")
     with pytest.raises(DiskError, match=r"free, about .* needed"):
@@ -218,4 +231,5 @@ def test_the_command_line_says_what_belongs_together(run):
         return CliRunner().invoke(app, ["predict", str(run.folder), *arguments])
 
     assert "is for --ray alone" in str(said("a text", "--keep", "id").exception)
+    assert "is named like a file" in str(said("--ray", "local", "--file", "a", "--out", "b.csv").exception)
     assert "give --file and --out" in str(said("a text", "--ray", "local").exception)

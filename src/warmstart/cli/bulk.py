@@ -53,6 +53,10 @@ def label_corpus(run: str, reading: dict[str, Any], said: dict[str, Any]) -> Non
     file, out = said["file"], said["out"]
     if file is None or out is None or said["texts"] or said["documents"]:
         raise RecipeError("predict --ray: give --file and --out, each a folder or a URI, and no texts or --documents")
+    if out.endswith((".parquet", ".csv", ".jsonl")):
+        raise RecipeError(
+            f"--out {out}: is named like a file; with --ray it is a folder of Parquet files, as labelled/"
+        )
     from warmstart.cli import screen
     from warmstart.cli.reading import source_of
     from warmstart.deploy.bulk.label import label

@@ -13,25 +13,25 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from warmstart.artifacts import sweep
 from warmstart.claims import claimed, holder
-from warmstart.data.source import Source, Wanted, missing_column, wanted
+from warmstart.data.source import Source, Wanted, wanted
 from warmstart.deploy.bulk import preflight
 from warmstart.deploy.bulk.manifest import MANIFEST, Manifest, close, close_group, finished
 from warmstart.deploy.bulk.places import Entry, Folder, split
 from warmstart.deploy.bulk.plan import (
     Group,
+    check_first,
     check_unchanged,
     choose,
     cut,
     grouped,
-    parquet_rows,
     read_group,
     read_json,
     settle,
     write_group,
 )
-from warmstart.deploy.bulk.records import check_format, text_records
-from warmstart.deploy.bulk.work import Work
+from warmstart.deploy.bulk.work import RECORDS, Work
 from warmstart.deploy.cluster import LOCAL, connected
 from warmstart.errors import Busy, RecipeError
 from warmstart.progress import Progress, silent
@@ -173,7 +173,7 @@ class _Job:
         self.progress = progress
         self.groups = grouped([one.name for one in inputs], files_per_group)
         self.left_out = list(left_out)
-        said = asdict(replace(self.work.source, queries=None, documents=None))
+        said = asdict(self.work.source)
         self.about: dict[str, Any] = {
             "model": work.model,
             **{name: getattr(work, name) for name in ("engine", "precision", "threads", "least")},
@@ -185,7 +185,8 @@ class _Job:
 
     def settle(self) -> None:
         """Look whether the first file can be read, then write down what is to be done, or compare with what was."""
-        _check_first(self.work, self.columns, self.groups[0][1][0][1])
+        work, first = self.work, self.groups[0][1][0][1]
+        check_first(work.folder, first, work.source, self.columns, work.keep)
         listed = {name: [file for _, file in files] for name, files in self.groups}
         settle(self.work.out, {**self.about, "groups": listed, "left_out": self.left_out})
         if self.left_out:
@@ -209,6 +210,9 @@ class _Job:
                 done[record["shard"]] = {key: value for key, value in record.items() if key != "seconds"}
         check_unchanged(self.work.folder, group)
         close_group(out, group, done, self.about)
+        if out.local is not None:  # what killed workers left half written
+            sweep(out.local / name)
+            sweep(out.local / name / RECORDS)
 
     def _planned(self, name: str) -> Group:
         """The group as it was planned before, if its files are still the same; else planned now."""
@@ -234,23 +238,9 @@ def _asked(work: Work) -> tuple[Work, tuple[Wanted, ...]]:
     task, _ = open_task(folder, load_config(str(member if member.is_dir() else folder)))
     schema = task.schema(task.options)
     columns = {name: column for name, column in work.source.columns.items() if name not in schema.answers}
-    source = replace(work.source, columns=columns)
+    source = replace(work.source, columns=columns, queries=None, documents=None)
     found = wanted(source, schema.questions())
     columns_of(task, [want.column.name for want in found], work.keep, work.least)
     if work.least is not None:
         check_least(task, work.least)
     return replace(work, source=source), found
-
-
-def _check_first(work: Work, columns: Sequence[Wanted], name: str) -> None:
-    """Refuse a first file that lacks a column: all its rows would be set aside."""
-    if check_format(name, work.source) == "parquet":
-        parquet_rows(work.folder, name, work.source, columns)
-        return
-    first = next((found.item for found in text_records(work.folder, name, work.source) if found.item is not None), None)
-    for want in columns:
-        if first is not None and want.column.required and want.name not in first:
-            raise missing_column(name, want, list(first), work.source)
-    for kept in work.keep:
-        if first is not None and kept not in first:
-            raise RecipeError(f"--keep {kept}: {name} has no such column; it has {', '.join(first)}")

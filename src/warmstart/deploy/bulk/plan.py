@@ -11,7 +11,7 @@ from typing import Any
 from warmstart.data.source import Source, Wanted, missing_column
 from warmstart.deploy.bulk.places import Entry, Folder
 from warmstart.deploy.bulk.records import check_format, text_records
-from warmstart.errors import DataError, RunError
+from warmstart.errors import DataError, RecipeError, RunError, nearest
 
 PLAN = "plan.json"
 
@@ -105,15 +105,39 @@ def _cut(
 
 def parquet_rows(folder: Folder, name: str, source: Source, wanted: Sequence[Wanted]) -> int:
     """How many rows a Parquet file has, after its columns were found to be there."""
+    rows, names = _parquet_facts(folder, name)
+    for want in wanted:
+        if want.name not in names:
+            raise missing_column(name, want, names, source)
+    return rows
+
+
+def check_first(folder: Folder, name: str, source: Source, wanted: Sequence[Wanted], keep: Sequence[str]) -> None:
+    """Refuse a first file that lacks a column: all its rows would be set aside."""
+    if check_format(name, source) == "parquet":
+        names = _parquet_facts(folder, name)[1]
+    else:
+        items = (found.item for found in text_records(folder, name, source))
+        first = next((item for item in items if item is not None), None)
+        if first is None:
+            return
+        names = list(first)
+    for want in wanted:
+        if want.column.required and want.name not in names:
+            raise missing_column(name, want, names, source)
+    for kept in keep:
+        if kept not in names:
+            raise RecipeError(f"--keep {kept}: {name} has no such column; {nearest(kept, names)}")
+
+
+def _parquet_facts(folder: Folder, name: str) -> tuple[int, list[str]]:
+    """How many rows a Parquet file has, and its columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with folder.open(name) as raw, pq.ParquetFile(raw) as file:
-            for want in wanted:
-                if want.name not in file.schema_arrow.names:
-                    raise missing_column(name, want, file.schema_arrow.names, source)
-            return int(file.metadata.num_rows)
+            return int(file.metadata.num_rows), list(file.schema_arrow.names)
     except (pa.ArrowException, OSError) as error:
         raise DataError(
             f"{name}: not readable as Parquet ({error}). Fetch it again, or say --format", "parquet"
