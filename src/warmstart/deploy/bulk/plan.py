@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any
 
 from warmstart.data.source import Source, Wanted, missing_column
@@ -14,6 +15,8 @@ from warmstart.deploy.bulk.records import check_format, text_records
 from warmstart.errors import DataError, RecipeError, RunError, nearest
 
 PLAN = "plan.json"
+LOOKED = 100
+"""Rows of a first file that are looked at for its columns."""
 
 
 @dataclass(frozen=True)
@@ -117,11 +120,11 @@ def check_first(folder: Folder, name: str, source: Source, wanted: Sequence[Want
     if check_format(name, source) == "parquet":
         names = _parquet_facts(folder, name)[1]
     else:
-        items = (found.item for found in text_records(folder, name, source))
-        first = next((item for item in items if item is not None), None)
-        if first is None:
+        # The first row may be poison itself.
+        items = (found.item for found in islice(text_records(folder, name, source), LOOKED) if found.item)
+        names = list(dict.fromkeys(key for item in items for key in item))
+        if not names:
             return
-        names = list(first)
     for want in wanted:
         if want.column.required and want.name not in names:
             raise missing_column(name, want, names, source)
