@@ -78,6 +78,8 @@ def environment(tmp_path_factory):
             "HF_HUB_OFFLINE": "1",
             "COLUMNS": "100",
             "LANG": "C.UTF-8",
+            # Where set, it says which checkout is tested; processes that a command starts must import that one, too.
+            **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
         }
 
 

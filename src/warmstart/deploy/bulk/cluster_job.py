@@ -15,7 +15,7 @@ from warmstart.deploy.bulk.work import Work
 from warmstart.deploy.bulk.worker import Worker
 from warmstart.errors import RunError, WarmstartError
 
-DEATHS = 20
+DEATHS = 5
 """Workers that may die one after the other while they load the model, before that is taken for a fault of it."""
 
 
