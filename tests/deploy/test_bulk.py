@@ -186,7 +186,7 @@ def test_ray_gives_the_same_bytes_though_a_worker_is_killed(work, alone, run, tm
     manifest = label(run.folder, source, out, workers=1, cpus=2, rows_per_shard=SIZE)
     killer.join()
     assert len(killed) == 1
-    assert heard <= {"127.0.0.1", "::1"}
+    assert heard <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
     assert (manifest["rows"], manifest["answered"], manifest["set_aside"]) == (157, 150, 7)
     assert parquets(Folder(str(out))) == parquets(work.out)
     # All is done: it is told again without a Ray, and another job in its place is refused.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from typing import Annotated, Any
 
 import typer
@@ -62,16 +64,18 @@ def label_corpus(run: str, reading: dict[str, Any], said: dict[str, Any]) -> Non
     from warmstart.deploy.bulk.label import label
 
     names = ("workers", "threads", "gpus", "rows_per_shard", "files_per_group", "engine", "precision")
-    manifest = label(
-        run,
-        source_of(run, file, reading),
-        out,
-        address=said["ray"],
-        keep=said["keep"] or (),
-        least=said["least_confidence"],
-        progress=screen.Lines() if said["json"] else screen.Bars(),
-        **{name: said[name] for name in names},
-    )
+    # Ray tells on standard output when a worker died; that is kept for the manifest.
+    with redirect_stdout(sys.stderr):
+        manifest = label(
+            run,
+            source_of(run, file, reading),
+            out,
+            address=said["ray"],
+            keep=said["keep"] or (),
+            least=said["least_confidence"],
+            progress=screen.Lines() if said["json"] else screen.Bars(),
+            **{name: said[name] for name in names},
+        )
     if said["json"]:
         screen.print_json(manifest)
     else:
