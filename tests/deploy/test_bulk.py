@@ -1,5 +1,6 @@
 """A labelled corpus: every row answered or set aside, once, and the same bytes whoever answered and whatever died."""
 
+import errno
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ from small import reviews
 from warmstart.cli.main import app
 from warmstart.data.source import Source
 from warmstart.deploy.bulk import preflight, worker
+from warmstart.deploy.bulk.cluster_job import Call, _unless_failed
 from warmstart.deploy.bulk.columns import columns_of
 from warmstart.deploy.bulk.label import _asked, label
 from warmstart.deploy.bulk.manifest import finished
@@ -146,6 +148,17 @@ def test_kept_columns_are_text_and_none_may_hide_an_answer(work, alone, run):
     assert (answer["row"], answer["id"], "text" in answer) == ("c.parquet:41", "40", False)
     with pytest.raises(RecipeError, match="--keep label: the output has a column of that name"):
         columns_of(Predictor.load(run.folder).task, ["text"], ["label"], None)
+
+
+def test_what_a_worker_raises_is_told_in_its_own_words(work, alone):
+    row = {"group": "group-00000", **vars(alone[0].shards[0])}
+    told = json.loads(Call(Work(**{**vars(work), "model": "0" * 64}), None)(row)["record"])
+    with pytest.raises(RunError, match=r"a worker found model .* the driver has 000000000000"):
+        _unless_failed(told, work.out)
+    with pytest.raises(DiskError, match="the disk is full"):
+        _unless_failed({"failed": "OSError", "told": "no space", "errno": errno.ENOSPC}, work.out)
+    with pytest.raises(RunError, match="a worker failed: ZeroDivisionError: by zero"):
+        _unless_failed({"failed": "ZeroDivisionError", "told": "by zero", "errno": None}, work.out)
 
 
 def kill_a_worker(out: Path, killed: list[int], heard: set[str]) -> None:

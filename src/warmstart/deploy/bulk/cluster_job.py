@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
+from warmstart import errors
 from warmstart.artifacts import disk_errors
+from warmstart.deploy.bulk.places import Folder
 from warmstart.deploy.bulk.plan import Shard
 from warmstart.deploy.bulk.work import Work
 from warmstart.deploy.bulk.worker import Worker
-from warmstart.errors import RunError, WarmstartError
+from warmstart.errors import RunError
 
 DEATHS = 5
 """Workers that may die one after the other while they load the model, before that is taken for a fault of it."""
@@ -32,16 +34,26 @@ class Tally:
 
 
 class Call:
-    """A worker as Ray Data calls it."""
+    """A worker as Ray Data calls it; what it raises is told as a record, since Ray would tell it in pages."""
 
     def __init__(self, work: Work, tally: Any) -> None:
-        import ray
-
-        self.worker = Worker(work, lambda shard: int(ray.get(tally.begin.remote(shard))))
+        self.work = work
+        self.tally = tally
+        self.worker: Worker | None = None
 
     def __call__(self, row: dict[str, Any]) -> dict[str, str]:
         shard = Shard(**{name: value for name, value in row.items() if name != "group"})
-        return {"record": json.dumps(self.worker(row["group"], shard))}
+        try:
+            self.worker = self.worker or Worker(self.work, self._begin)
+            record = self.worker(row["group"], shard)
+        except Exception as error:
+            record = {"failed": type(error).__name__, "told": str(error), "errno": getattr(error, "errno", None)}
+        return {"record": json.dumps(record)}
+
+    def _begin(self, shard: str) -> int:
+        import ray
+
+        return int(ray.get(self.tally.begin.remote(shard)))
 
 
 def answered(
@@ -54,7 +66,7 @@ def answered(
     """
     from ray import data as ray_data
 
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     context = ray_data.DataContext.get_current()
     context.enable_progress_bars = False
     context.max_consecutive_actor_init_deaths = DEATHS
@@ -69,23 +81,24 @@ def answered(
         num_gpus=gpus or None,
     )
     try:
-        with disk_errors(work.out.local) if work.out.local else _as_it_is():
-            for row in data.iter_rows():
-                yield json.loads(row["record"])
+        for row in data.iter_rows():
+            yield _unless_failed(json.loads(row["record"]), work.out)
     except ray.exceptions.RayError as error:
-        raise _told(error) from error
+        last = (" ".join(str(error).split()) or type(error).__name__)[-300:]
+        raise RunError(
+            f"Ray gave up: {last}; is warmstart installed on every machine, in the same version? Run the same command "
+            "again to go on"
+        ) from error
 
 
-@contextmanager
-def _as_it_is() -> Iterator[None]:
-    yield
-
-
-def _told(error: BaseException) -> WarmstartError:
-    """What went wrong in a worker, in its own words."""
-    cause: BaseException = error
-    while (inner := getattr(cause, "cause", None) or cause.__cause__) is not None and inner is not cause:
-        cause = inner
-    if isinstance(cause, WarmstartError):
-        return cause
-    return RunError(f"a worker failed: {type(cause).__name__}: {cause}; mend that and run the same command to go on")
+def _unless_failed(record: dict[str, Any], out: Folder) -> dict[str, Any]:
+    """A record, if it is one; else the error that a worker told of."""
+    if "failed" not in record:
+        return record
+    known = getattr(errors, record["failed"], None)
+    if isinstance(known, type) and issubclass(known, errors.WarmstartError):
+        raise known(record["told"])
+    with disk_errors(out.local) if out.local else nullcontext():
+        if record["errno"]:
+            raise OSError(record["errno"], record["told"])
+    raise RunError(f"a worker failed: {record['failed']}: {record['told']}; mend that and run the same command again")
