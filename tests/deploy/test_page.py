@@ -9,7 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from warmstart import tasks
 from warmstart.reporting.pdf import find_browser
+from warmstart.windows import Window
 
 pytest.importorskip("uvicorn")
 sys.path.insert(0, str(Path(__file__).parents[2] / "proofs"))
@@ -18,12 +20,6 @@ pytestmark = [
     pytest.mark.skipif(find_browser() is None, reason="no Chromium in the PATH"),
     pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="no playwright: the extra browser"),
 ]
-
-from warmstart import tasks
-from warmstart.deploy.serving.app import App
-from warmstart.deploy.serving.backend import Answered
-from warmstart.deploy.serving.models import Served
-from warmstart.windows import Window
 
 TOKEN = "a-token-of-some-length"
 HOSTILE = '<img src="x" onerror="document.title=1"> 😀 Alice in Paris'
@@ -42,12 +38,16 @@ class Canned:
     """Answers that are known before."""
 
     async def answer(self, model, rows):
+        from warmstart.deploy.serving.backend import Answered
+
         if model.name == "rank":
             return Answered([{"score": float(len(row["document"]))} for row in rows], [len(rows)])
         return Answered([ANSWERS[model.name] for _ in rows], [len(rows)])
 
 
 def served(name):
+    from warmstart.deploy.serving.models import Served
+
     config = SimpleNamespace(id2label=dict(enumerate(LABELS if name == "classify" else ["O", "B-PER", "I-PER"])))
     config.num_labels, config.problem_type = len(config.id2label), "single_label_classification"
     task = tasks.find(name).of(tasks.options_of(name, {}), False, config)
@@ -57,6 +57,8 @@ def served(name):
 @pytest.fixture(scope="module")
 def url():
     import uvicorn
+
+    from warmstart.deploy.serving.app import App
 
     models = {name: served(name) for name in (*ANSWERS, "rank")}
     app = App(models, Canned(), token=TOKEN, log=lambda entry: None)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-psutil = pytest.importorskip("psutil")
-pytest.importorskip("ray")
-
 from small import reviews
 from warmstart.artifacts import republish
+
+psutil = pytest.importorskip("psutil")
+pytest.importorskip("ray")
 
 TEXTS = [text for text, _ in reviews(40, start=5000)]
 PATIENCE = 120
@@ -91,7 +91,7 @@ def test_answers_are_those_of_a_local_predictor(server, run):
 def test_it_is_described_and_counted(server):
     assert server.ask("/health") == (200, {"status": "alive"})
     assert server.ask("/ready") == (200, {"status": "ready"})
-    status, found = server.ask("/openapi.json")
+    _, found = server.ask("/openapi.json")
     for place, one in found["paths"].items():
         if "post" in one:
             example = one["post"]["requestBody"]["content"]["application/json"]["example"]

@@ -16,8 +16,8 @@ def page() -> tuple[bytes, tuple[tuple[str, str], ...]]:
     # The browser runs the page's own script and styles, by their checksums, and nothing else.
     own = {kind: _checksum(html, kind) for kind in ("script", "style")}
     policy = (
-        f"default-src 'none'; script-src '{own['script']}'; style-src '{own['style']}'; connect-src 'self'; img-src data:; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; script-src '{own['script']}'; style-src '{own['style']}'; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     return html.encode(), (("content-security-policy", policy), ("referrer-policy", "no-referrer"))
 

@@ -12,12 +12,15 @@ from ray import serve
 from warmstart.deploy.predictor import Predictor
 from warmstart.deploy.serving.backend import Found
 from warmstart.deploy.serving.models import Row
-from warmstart.errors import WarmstartError
+from warmstart.errors import MissingExtra, WarmstartError
 
 Piece = tuple[int, list[Row]]
 """Rows of one request, and what they weigh in a batch."""
 Part = tuple[list[Found], int, int]
 """What those rows were answered with, the rows of their batch, and the tokens that were cut."""
+
+
+OPENS = "add_port_to_grpc_server"
 
 
 def weigh(pieces: Sequence[Piece]) -> int:
@@ -29,6 +32,7 @@ class Replica:
     """A model that answers pieces of requests, several together."""
 
     def __init__(self, path: str, precision: str, engine: str, threads: int, batch: int, wait: float) -> None:
+        close_port()
         torch.set_num_threads(threads)
         self.predictor = Predictor.load(path, precision, engine)
         self.answer.set_max_batch_size(batch)
@@ -64,6 +68,22 @@ class Replica:
             return str(error)
         except Exception as error:
             return f"this text cannot be answered ({type(error).__name__})"
+
+
+def close_port() -> None:
+    """Keep Ray Serve from opening the port that each of its replicas has for others, on every interface.
+
+    Whoever reaches that port needs no token, and what is sent there is unpickled, so it runs. Handles, as the front's,
+    do without it. There is no option for it: where the function that opens it is gone, so is our knowledge of what is
+    open, and a replica does not start.
+    """
+    from ray.serve._private import replica
+
+    if not hasattr(replica, OPENS):
+        raise MissingExtra(
+            f"this Ray opens ports that warmstart does not know ({OPENS} is gone): pip install 'ray==2.60.0'"
+        )
+    setattr(replica, OPENS, lambda server, address: 0)
 
 
 def deployed(options: dict[str, Any], arguments: dict[str, Any]) -> Any:
