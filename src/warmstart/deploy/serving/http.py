@@ -78,6 +78,8 @@ class Request:
     async def discard(self) -> bool:
         """Read what is left of a small body and forget it: so the connection can go on. False where it cannot."""
         size = 0
+        if self._declared() > 16 * self._limits.body:
+            return False
         try:
             async with asyncio.timeout(1.0):
                 while self._more and size <= self._limits.body:
@@ -97,9 +99,13 @@ class Request:
         kind = self.headers.get(b"content-type", b"").split(b";")[0].strip().lower()
         if kind != b"application/json":
             raise Refused(415, f"found Content-Type {kind.decode('latin-1')!a}", "application/json", "headers")
-        length = self.headers.get(b"content-length", b"")
-        if length.isdigit() and (len(length) > 15 or int(length) > self._limits.body):
+        if self._declared() > self._limits.body:
             raise self._too_large()
+
+    def _declared(self) -> int:
+        """The bytes that a body is said to have; 0 where it is not said."""
+        length = self.headers.get(b"content-length", b"")
+        return int(length[:18]) if length.isdigit() else 0
 
     def _hold(self, count: int) -> None:
         self._own += count
