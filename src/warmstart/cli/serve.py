@@ -16,41 +16,53 @@ TOKEN = "WARMSTART_SERVE_TOKEN"
 SHORTEST = 16
 
 
+STORE = 200_000_000
+"""Bytes of Ray's object store: texts on their way, which the queue bounds."""
+
+Runs = Annotated[
+    list[str], typer.Argument(help="Runs to serve, as RUN or NAME=RUN; without a name, the folder's is taken.")
+]
+Host = Annotated[str, typer.Option("--host", help="The address to listen on; one that others reach needs a token.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any that is free.")]
+TokenFile = Annotated[
+    str | None,
+    typer.Option(
+        "--token-file",
+        help=f"A file with the token that clients must show; {TOKEN} in the environment does as well.",
+        metavar="FILE",
+    ),
+]
+MaxReplicas = Annotated[
+    int | None, typer.Option("--max-replicas", min=1, help="Start further copies up to this many as requests come.")
+]
+Batch = Annotated[int, typer.Option("--batch", min=1, help="The most texts computed together.")]
+Wait = Annotated[
+    float, typer.Option("--wait-ms", min=0, help="Milliseconds that a text waits for others to share its batch.")
+]
+Queue = Annotated[
+    int, typer.Option("--queue", min=1, help="Texts of a model that may wait; more are told to come again (429).")
+]
+Timeout = Annotated[
+    float, typer.Option("--timeout", min=0.1, help="Seconds within which a request is answered, or told 503.")
+]
+Ray = Annotated[
+    str | None,
+    typer.Option("--ray", help="A Ray cluster to put the copies on; without it, all is here.", metavar="ADDRESS"),
+]
+
+
 def command(
-    runs: Annotated[
-        list[str], typer.Argument(help="Runs to serve, as RUN or NAME=RUN; without a name, the folder's is taken.")
-    ],
-    host: Annotated[
-        str, typer.Option("--host", help="The address to listen on; one that others reach needs a token.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any that is free.")] = 8000,
-    token_file: Annotated[
-        str | None,
-        typer.Option(
-            "--token-file",
-            help=f"A file with the token that clients must show; {TOKEN} in the environment does as well.",
-            metavar="FILE",
-        ),
-    ] = None,
+    runs: Runs,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    token_file: TokenFile = None,
     replicas: Annotated[int, typer.Option("--replicas", min=1, help="Copies of each model.")] = 1,
-    max_replicas: Annotated[
-        int | None,
-        typer.Option("--max-replicas", min=1, help="Start further copies up to this many as requests come."),
-    ] = None,
-    batch: Annotated[int, typer.Option("--batch", min=1, help="The most texts computed together.")] = 64,
-    wait_ms: Annotated[
-        float, typer.Option("--wait-ms", min=0, help="Milliseconds that a text waits for others to share its batch.")
-    ] = 5.0,
-    queue: Annotated[
-        int, typer.Option("--queue", min=1, help="Texts of a model that may wait; more are told to come again (429).")
-    ] = 256,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=0.1, help="Seconds within which a request is answered, or told 503.")
-    ] = 60.0,
-    ray: Annotated[
-        str | None,
-        typer.Option("--ray", help="A Ray cluster to put the copies on; without it, all is here.", metavar="ADDRESS"),
-    ] = None,
+    max_replicas: MaxReplicas = None,
+    batch: Batch = 64,
+    wait_ms: Wait = 5.0,
+    queue: Queue = 256,
+    timeout: Timeout = 60.0,
+    ray: Ray = None,
     engine: options.Engine = "torch",
     precision: options.Precision = "fp32",
     json: options.Json = False,
@@ -61,6 +73,10 @@ def command(
         raise RecipeError(
             f"--host {host}: others reach this address, so a token is needed. Type `openssl rand -hex 32 > token`, "
             "and give --token-file token"
+        )
+    if max_replicas is not None and max_replicas < replicas:
+        raise RecipeError(
+            f"--max-replicas {max_replicas}: found fewer than --replicas {replicas}, expected as many or more"
         )
     from warmstart.deploy import cluster
     from warmstart.deploy.serving.models import open_all
@@ -79,10 +95,6 @@ def command(
         backend = RayBackend(asked, len(models), own=ray is None)
         app = App(models, backend, queue=queue, seconds=timeout, token=token)
         run(app, backend, sock, lambda: _tell(url, list(models), json))
-
-
-STORE = 200_000_000
-"""Bytes of Ray's object store: texts on their way, which the queue bounds."""
 
 
 def _token(file: str | None) -> str | None:
