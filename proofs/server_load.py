@@ -72,9 +72,17 @@ class Connection:
 
 
 async def closed_loop(
-    port: int, clients: int, requests: Iterator[bytes], told: Callable[[bytes, int, bytes, float], None]
+    port: int,
+    clients: int,
+    requests: Iterator[bytes],
+    told: Callable[[bytes, int, bytes, float], None],
+    pause: float = 0.0,
 ) -> None:
-    """Several clients, each with its next request when it has the answer to the last, until none is left."""
+    """Several clients, each with its next request when it has the answer to the last, until none is left.
+
+    Args:
+        pause: Seconds that a client waits after it was told to come again.
+    """
 
     async def one() -> None:
         connection = Connection(port)
@@ -82,6 +90,8 @@ async def closed_loop(
             started = time.perf_counter()
             status, body = await connection.ask(raw)
             told(raw, status, body, time.perf_counter() - started)
+            if status in (429, 503):
+                await asyncio.sleep(pause)
         connection.close()
 
     await asyncio.gather(*(one() for _ in range(clients)))

@@ -1,5 +1,6 @@
 """A real `warmstart serve`: its answers, its sockets, a model swapped under load, and its end."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -15,6 +16,8 @@ import pytest
 
 from small import reviews
 from warmstart.artifacts import republish
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "proofs"))
 
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("ray")
@@ -111,6 +114,21 @@ def test_every_socket_is_on_loopback(server):
     ]
     assert heard
     assert [one for one in heard if one[1].removeprefix("::ffff:") not in ("127.0.0.1", "::1")] == []
+
+
+def test_malformed_requests_are_told_so(server):
+    from server_load import closed_loop
+    from server_wrong import bombs, wrong_requests
+
+    port, found = int(server.url.rpartition(":")[2]), []
+    requests = wrong_requests(0, 200)
+    asyncio.run(closed_loop(port, 4, requests, lambda raw, status, body, seconds: found.append(status)))
+    assert len(found) == 200
+    assert set(found) <= {0, 400, 404, 405, 408, 413, 415, 421}
+    told = asyncio.run(bombs(port, slow=0))
+    assert max(told.values()) < 500
+    assert told["gzip of 100 MB"] == 415
+    assert server.ask("/ready")[0] == 200
 
 
 def test_a_changed_run_is_swapped_in_without_a_failed_request(server, folder):

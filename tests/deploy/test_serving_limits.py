@@ -1,7 +1,10 @@
 """The front of a server, without a cluster: what it lets through, and what it says to all else."""
 
 import asyncio
+import contextlib
 import json
+import socket
+import threading
 import time
 
 import pytest
@@ -187,6 +190,53 @@ def test_every_example_of_the_description_works(app):
         assert post(app, example, path).status == 200
     for path in set(found["paths"]) - set(asked):
         assert get(app, path).status == 200
+
+
+@pytest.fixture
+def port(app, monkeypatch):
+    """The front on a socket, impatient."""
+    import uvicorn
+
+    from warmstart.deploy.serving import server as module
+
+    monkeypatch.setattr(module, "PATIENCE", 0.5)
+    config = uvicorn.Config(
+        app, http=module.Protocol, lifespan="off", log_level="critical", h11_max_incomplete_event_size=module.HEADERS
+    )
+    server, sock = uvicorn.Server(config), module.listen("127.0.0.1", 0)
+    thread = threading.Thread(target=asyncio.run, args=(server.serve([sock]),), daemon=True)
+    thread.start()
+    yield sock.getsockname()[1]
+    server.should_exit = True
+    thread.join()
+
+
+def heard(port, *chunks, pause=0.0):
+    """What comes back until the connection is closed."""
+    found = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client, contextlib.suppress(OSError):
+        for chunk in chunks:
+            client.sendall(chunk)
+            time.sleep(pause)
+        while part := client.recv(65536):
+            found += part
+    return found
+
+
+def test_connections_are_bounded_in_time_and_headers(port):
+    head = (
+        b"POST /v1/predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 19\r\n\r\n"
+    )
+    ask = head + b'{"texts": ["good"]}'
+    twice = heard(port, ask + ask)  # a second request sent ahead is answered as well, and then the connection ends
+    assert twice.count(b"HTTP/1.1 200 OK") == 2
+    assert heard(port) == b""  # who says nothing is not waited for
+    started = time.monotonic()
+    assert heard(port, *(head[place : place + 1] for place in range(40)), pause=0.1) == b""
+    assert time.monotonic() - started < 8
+    assert heard(port, head, b'{"tex').startswith(b"HTTP/1.1 408")
+    assert heard(port, b"nothing of the kind\r\n\r\n").startswith(b"HTTP/1.1 400")
+    assert b" 200 " not in heard(port, b"GET /health HTTP/1.1\r\nhost: localhost\r\nx: " + b"a" * 1_000_000 + b"\r\n\r\n")
 
 
 values = st.recursive(

@@ -94,7 +94,10 @@ def command(
     with sock, cluster.connected(ray or cluster.LOCAL, cpus=1, store=STORE):
         backend = RayBackend(asked, len(models), own=ray is None)
         app = App(models, backend, queue=queue, seconds=timeout, token=token)
-        run(app, backend, sock, lambda: _tell(url, list(models), json))
+        try:
+            run(app, backend, sock, lambda: _tell(url, list(models), json))
+        finally:
+            backend.stop()
 
 
 def _token(file: str | None) -> str | None:

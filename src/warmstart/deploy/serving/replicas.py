@@ -133,6 +133,13 @@ class RayBackend:
         self.handles.pop(_name(model), None)
         await asyncio.to_thread(serve.delete, _name(model))
 
+    def stop(self) -> None:
+        """Leave nothing behind on a cluster of others."""
+        from ray import serve
+
+        for name in () if self.own else tuple(self.handles):
+            serve.delete(name)
+
 
 def pieces(rows: Sequence[Row], batch: int) -> Iterator[tuple[int, list[Row]]]:
     """Rows in stretches that weigh no more than a batch, each with its weight."""
