@@ -18,7 +18,7 @@ class Answered:
 
     Attributes:
         found: One for each row.
-        batches: How many rows each batch had that some of them were in.
+        batches: How many rows the batches had that are told with these rows; each is told once.
         cut: Tokens that the window left out.
     """
 

@@ -11,16 +11,15 @@ from ray import serve
 
 from warmstart.deploy.predictor import Predictor
 from warmstart.deploy.serving.backend import Found
-from warmstart.deploy.serving.models import Row
-from warmstart.errors import MissingExtra, WarmstartError
+from warmstart.deploy.serving.models import Row, seal_of
+from warmstart.errors import MissingExtra, ModelError, WarmstartError
 
 Piece = tuple[int, list[Row]]
 """Rows of one request, and what they weigh in a batch."""
 Part = tuple[list[Found], int, int]
-"""What those rows were answered with, the rows of their batch, and the tokens that were cut."""
-
-
+"""What those rows were answered with; for the first of a batch its number of rows and the tokens cut, else 0."""
 OPENS = "add_port_to_grpc_server"
+"""The function of Ray Serve's that opens the port of a replica."""
 
 
 def weigh(pieces: Sequence[Piece]) -> int:
@@ -29,10 +28,18 @@ def weigh(pieces: Sequence[Piece]) -> int:
 
 
 class Replica:
-    """A model that answers pieces of requests, several together."""
+    """A model that answers pieces of requests, several together.
 
-    def __init__(self, path: str, precision: str, engine: str, threads: int, batch: int, wait: float) -> None:
+    Args:
+        seal: Of the state of the model that is meant: a replica that is started again finds it, or does not start.
+    """
+
+    def __init__(
+        self, path: str, seal: str, precision: str, engine: str, threads: int, batch: int, wait: float
+    ) -> None:
         close_port()
+        if seal_of(path) != seal:
+            raise ModelError(f"{path} was changed since it was opened")
         torch.set_num_threads(threads)
         self.predictor = Predictor.load(path, precision, engine)
         self.answer.set_max_batch_size(batch)
@@ -50,9 +57,10 @@ class Replica:
         rows = [row for _, own in pieces for row in own]
         found: Iterator[Found] = iter(self._together(rows))
         cut = self.predictor.cut.since(before).tokens_cut
-        parts = [([next(found) for _ in own], len(rows), 0) for _, own in pieces]
-        parts[0] = (*parts[0][:2], cut)  # counted once a batch
-        return parts
+        # What is counted of a batch is told with the first of its pieces.
+        return [
+            ([next(found) for _ in own], *((0, 0) if at else (len(rows), cut))) for at, (_, own) in enumerate(pieces)
+        ]
 
     def _together(self, rows: list[Row]) -> list[Found]:
         try:

@@ -88,6 +88,7 @@ class RayBackend:
             }
         arguments = {
             "path": str(model.path.resolve()),
+            "seal": model.seal,
             "precision": asked.precision,
             "engine": asked.engine,
             "threads": self.threads,
@@ -120,7 +121,7 @@ class RayBackend:
             self.under_way[name] -= 1
         return Answered(
             [one for found, _, _ in parts for one in found],
-            [size for _, size, _ in parts],
+            [size for _, size, _ in parts if size],
             sum(cut for _, _, cut in parts),
         )
 

@@ -22,7 +22,8 @@ HEADERS = 16 * 1024
 """Bytes of a request line and its headers."""
 DRAIN = 30.0
 """Seconds that requests under way have to end when the server is asked to."""
-PROBE = 0.1
+PROBE, AGAIN = 0.1, 5.0
+"""Seconds between two looks at a model that went away, and for its answer."""
 PATIENCE = 15.0
 """Seconds until the next request of a connection must have begun."""
 
@@ -132,8 +133,8 @@ class _Life:
                 await self.backend.open(model)
                 self.app.ready.add(model.name)
             told()
-            tasks = [asyncio.create_task(one) for one in (self._probe(), self._swap(), self._stopped())]
-            await asyncio.wait([serving, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            tasks = [asyncio.create_task(one) for one in (self._stopped(), self._probe(), self._swap())]
+            await asyncio.wait([serving, tasks[0]], return_when=asyncio.FIRST_COMPLETED)
         finally:
             await self._drain()
             for task in tasks:
@@ -159,10 +160,18 @@ class _Life:
             await asyncio.sleep(PROBE)
             for model in list(self.app.models.values()):
                 if model.name not in self.app.ready:
-                    with contextlib.suppress(Away):
-                        await self.backend.answer(model, model.rows([model.task.example]))
-                        self.app.ready.add(model.name)
-                        self.app.log({"event": "ready again", "model": model.name})
+                    await self._ask_again(model)
+
+    async def _ask_again(self, model: Served) -> None:
+        try:
+            if await asyncio.to_thread(seal_of, model.path) != model.seal:
+                self.reread.set()  # no replica starts from a folder that has changed: what is there takes over
+            async with asyncio.timeout(AGAIN):
+                await self.backend.answer(model, model.rows([model.task.example]))
+        except (Away, TimeoutError, WarmstartError, OSError):
+            return
+        self.app.ready.add(model.name)
+        self.app.log({"event": "ready again", "model": model.name})
 
     async def _swap(self) -> None:
         """Whenever SIGHUP asks, put new states of models into the place of old ones."""
@@ -172,8 +181,9 @@ class _Life:
             for model in list(self.app.models.values()):
                 try:
                     await self._renew(model)
-                except (WarmstartError, OSError) as error:
-                    self.app.log({"event": "swap refused", "model": model.name, "reason": str(error)})
+                except Exception as error:  # whatever it is, the old state goes on answering
+                    reason = str(error) if isinstance(error, WarmstartError | OSError) else type(error).__name__
+                    self.app.log({"event": "swap refused", "model": model.name, "reason": reason})
 
     async def _renew(self, model: Served) -> None:
         if seal_of(model.path) == model.seal:
