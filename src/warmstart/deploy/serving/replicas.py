@@ -7,7 +7,9 @@ sees any of it, and its queue is told of in its own words. So the front is ours,
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -53,6 +55,7 @@ class RayBackend:
     def __init__(self, asked: Replicas, models: int, own: bool) -> None:
         from ray import serve
 
+        logging.getLogger("ray.serve").setLevel(logging.ERROR)  # the log of a server is ours
         serve.start(proxy_location="Disabled", logging_config={"log_level": "ERROR", "enable_access_log": False})
         self.asked, self.own = asked, own
         self.threads = asked.threads or _threads(models * asked.most)
@@ -74,7 +77,7 @@ class RayBackend:
             "max_ongoing_requests": max(asked.queue, 2 * asked.batch),
             "max_queued_requests": asked.queue,
             "health_check_period_s": 1,
-            "max_constructor_retry_count": 2,
+            "max_constructor_retry_count": 1,
             "graceful_shutdown_timeout_s": 30,
             "ray_actor_options": {"num_cpus": 0 if self.own else 1},
         }
@@ -98,9 +101,9 @@ class RayBackend:
         try:
             return serve.run(deployed(options, arguments), name=_name(model), route_prefix=None)
         except RuntimeError as error:
+            reason = _reason(serve.status().applications.get(_name(model))) or str(error)
             serve.delete(_name(model))
-            reason = " ".join(str(error).split())[-300:]
-            raise ModelError(f"{model.path}: no replica could be started: {reason}") from None
+            raise ModelError(f"{model.path}: no replica could be started: {' '.join(reason.split())[-300:]}") from None
 
     async def answer(self, model: Served, rows: Sequence[Row]) -> Answered:
         """Send rows in pieces, each no more than a batch, and put together what comes back."""
@@ -156,6 +159,13 @@ def pieces(rows: Sequence[Row], batch: int) -> Iterator[tuple[int, list[Row]]]:
         held += weight
     if own:
         yield held, own
+
+
+def _reason(application: Any) -> str:
+    """What a replica said when it could not be started, without the calls that led there."""
+    said = "\n".join(one.message for one in application.deployments.values()) if application else ""
+    found = re.findall(r"^(?:[\w.]+\.)?(\w*(?:Error|Extra)): (.+)$", said, re.MULTILINE)
+    return ": ".join(found[-1]).removeprefix("ModelError: ") if found else ""
 
 
 def _name(model: Served) -> str:
