@@ -68,6 +68,7 @@ class Served:
             "task": self.task.name,
             "labels": list(getattr(labels, "names", [])),
             "window": asdict(self.window),
+            "whole": self.task.own_windows or (self.window.keep == "slices" and self.window.most is None),
             "example": self.task.example,
             "version": self.seal[:12],
         }
