@@ -92,6 +92,10 @@ proof-sweep:  ## A sweep of two workers, killed N= times at random instants: no 
 proof-exactly-once:  ## A corpus labelled with Ray while N= workers are killed, and drivers (ARGS="--parts drivers"). About 20 minutes.
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/exactly_once.py $(SIZE) $(ARGS)
 
+.PHONY: proof-server
+proof-server:  ## A server under N= malformed requests, overload and kills (ARGS="--parts malformed"). About an hour.
+	@$(PROOF) proofs/server.py $(SIZE) $(ARGS)
+
 .PHONY: proof-corrupt
 proof-corrupt:  ## N= random corruptions of a checkpoint: none is taken in silence.
 	@$(PROOF) proofs/corrupt.py $(SIZE)

@@ -134,6 +134,13 @@ def test_its_answers_fit_the_columns_of_a_labelled_corpus(fitted, name):
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_its_example_is_answered(fitted, name):
+    predictor = Predictor.load(fitted(name, "bert").folder)
+    [answer] = predictor.predict([predictor.task.example])
+    assert answer
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_what_is_no_question_is_refused(fitted, name):
     predictor = Predictor.load(fitted(name, "bert").folder)
     for given in CASES[name].refused:
