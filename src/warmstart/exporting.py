@@ -65,7 +65,7 @@ def export(
             write_json(staging / FILE, about)
     if int8 and not about["int8"]["passed"]:
         raise ModelError(
-            f"{run}: in whole numbers of 8 bits {exam.headline} is {_told(about['int8']['value'])} on {exam.count:,} test "
+            f"{run}: in whole numbers {exam.headline} is {_told(about['int8']['value'])} on {exam.count:,} test "
             f"rows, and {_told(exam.value)} in 32: more than --max-drop {max_drop} points less, so no int8 is written; "
             f"the export in 32 bits is in {out}"
         )

@@ -69,8 +69,8 @@ class Predictor:
         """Open a run, or the model folder of one.
 
         Args:
-            engine: What computes: `torch`; `onnx` or `openvino`, which want an export of the run; or `auto`, the fastest
-                of those in a trial of some seconds on the first texts.
+            engine: What computes: `torch`; `onnx` or `openvino`, which want an export of the run; or `auto`, the
+                fastest of those in a trial of some seconds on the first texts.
             precision: `fp32` (what plain `transformers` computes), `bf16`, `fp16`, `int8`, or `auto` for the fastest.
         """
         check_names(engine, precision)

@@ -144,7 +144,7 @@ class SlicePooling(nn.Module):
             slices: How many each document has.
         """
         slices = slices.to(vectors.device)
-        if not torch.jit.is_tracing():  # a trace keeps no checks
+        if not tracing():  # a trace keeps no checks
             counts = slices.tolist()
             if sum(counts) != len(vectors) or min(counts, default=1) < 1:
                 raise ValueError(
@@ -210,6 +210,11 @@ def choose_layers(layers: str | int, depth: int) -> tuple[str, tuple[int, ...]]:
             raise RecipeError(f"layers: found {layers!r}; this encoder has {depth} blocks: say {found['how']}-all")
         return found["how"], tuple(range(depth - many + 1, depth + 1))
     return (str(layers), tuple(range(depth + 1))) if layers == "mix" else ("one", (depth,))
+
+
+def tracing() -> bool:
+    """Whether a model is being written down as a graph, which must fit batches of any size."""
+    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
 
 
 def _first(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -47,7 +47,9 @@ class Graph(ABC):
             return self.run(inputs)
         except Exception as error:  # the engines' errors share no class
             reason = " ".join(str(error).split())[:300]
-            raise ModelError(f"the engine {self.name} cannot compute this model: {reason}; say --engine torch") from None
+            raise ModelError(
+                f"the engine {self.name} cannot compute this model: {reason}; say --engine torch"
+            ) from None
 
     @abstractmethod
     def run(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -58,12 +60,11 @@ def check_graph(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names of a graph's inputs and outputs; refuses one that reads other files or has operations of its own."""
     try:
         import onnx
-        from google.protobuf.message import DecodeError
     except ImportError:
         raise MissingExtra("ONNX is not installed: pip install 'warmstart[onnx]'") from None
     try:
         model = onnx.load(str(path), load_external_data=False)
-    except (DecodeError, ValueError) as error:
+    except Exception as error:  # protobuf's, of a class that has no one home
         raise ModelError(f"{path}: cannot be read as an ONNX graph: {error}; export the run again") from None
     if foreign := {one.domain for one in model.opset_import} - DOMAINS:
         raise ModelError(f"{path}: found operations of {sorted(foreign)}, expected ONNX's own; export the run again")

@@ -57,7 +57,9 @@ class Opener:
         if name == "openvino":
             return OpenVino(place, precision)
         if not (place / FILES[precision]).is_file():
-            raise ModelError(f"{place} has no {FILES[precision]}; write it with: warmstart export {_run(self.folder)} --int8")
+            raise ModelError(
+                f"{place} has no {FILES[precision]}; write it with: warmstart export {_run(self.folder)} --int8"
+            )
         return Onnx(place, precision)
 
     def _there(self, wanted: str) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""A model written as an ONNX graph, for batches of any size and texts of any length, and that graph in whole numbers."""
+"""A model written as an ONNX graph, for batches of any size and texts of any length; that graph in whole numbers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def write_graph(model: Any, inputs: Mapping[str, torch.Tensor], path: Path) -> N
 
 
 def quantize(path: Path, target: Path) -> None:
-    """Write a graph's weights in whole numbers of 8 bits, a scale for each column; activations are scaled as they come."""
+    """Write a graph's weights in whole numbers of 8 bits, a scale for each column."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     before = logging.root.manager.disable
