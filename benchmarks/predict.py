@@ -32,7 +32,7 @@ from padding import read_texts
 from warmstart.deploy.batches import alike
 from warmstart.deploy.predictor import Predictor
 
-SETS = {"rt-polarity": 0.35, "banking77": 0.3, "trec": 0.15, "imdb": 0.2}
+SETS = {"rt-polarity": 0.35, "banking77": 0.3, "trec_qc": 0.15, "imdb": 0.2}
 """The share of each data set among the texts."""
 STRETCH = 10_000
 """Texts after which the sides take turns."""
@@ -231,12 +231,12 @@ def main() -> None:
 
 def _page(figures: dict[str, Any]) -> str:
     lines = [
-        f"{figures['texts']:,} real texts, short and long ones mixed (rt-polarity, banking77, TREC and IMDB), answered by",
-        "MiniLM with a head for classify: one thread, CPU time, all sides by turns on the same texts. `of the engine` is",
+        f"{figures['texts']:,} real texts, short and long ones mixed (rt-polarity, banking77, TREC, IMDB), answered by",
+        "MiniLM with a head for classify: one thread, CPU time, all sides by turns on the same texts. `of engine` is",
         "the speed as a share of the bare engine's over ideal batches, all texts sorted by length and padded already;",
         "`pipeline` that of `transformers.pipeline`, 32 texts at a time, as a multiple of it.",
         "",
-        "| precision | texts per second | of the engine | times the pipeline |",
+        "| precision | texts per second | of engine | times the pipeline |",
         "| --- | --- | --- | --- |",
     ]
     for one in EVERY:
@@ -248,8 +248,8 @@ def _page(figures: dict[str, Any]) -> str:
     )
     lines += [
         "",
-        f"`--engine auto --precision auto` took {figures['auto']}; the fastest measured is {figures['auto_best']}, and what",
-        f"was taken has {figures['auto_share']:.1%} of its speed (texts per second: {engines}).",
+        f"`--engine auto --precision auto` took {figures['auto']}; the fastest measured is {figures['auto_best']}, and",
+        f"what was taken has {figures['auto_share']:.1%} of its speed (texts per second: {engines}).",
         "",
         f"Highest memory of a process that answers short texts with a tiny model: {peaks} texts.",
     ]

@@ -24,3 +24,10 @@ def test_rows_come_in_the_same_order_after_a_resume():
 def test_a_full_disk_is_said_and_gone_on_from():
     found = prove("full_disk", 2)
     assert found == {"sizes": 2, "clear": 2, "resumed_bit_equal": 2, "read_only_code": 9}
+
+
+def test_engines_give_the_same_answers(monkeypatch):
+    monkeypatch.setenv("WARMSTART_PROOF_CASES", "classify,tag crf")
+    found = prove("same_answers", 20)
+    assert (found["cases"], found["answers"], found["labels_differ"]) == (2, 80, 0)
+    assert found["onnx_worst"] < 1e-4

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from warmstart.artifacts import verify
-from warmstart.deploy.batches import ROWS, alike
+from warmstart.deploy.batches import ROWS, alike, size
 from warmstart.deploy.engines.base import Engine
 from warmstart.deploy.engines.opening import Opener, check_names
 from warmstart.deploy.engines.trial import settle
@@ -32,8 +32,8 @@ Text = str | Sequence[Any] | Mapping[str, Any]
 
 Encoded = tuple[Mapping[str, Any], list[dict[str, Any]]]
 """A row and its features."""
-BUFFER = 1024
-"""Features read ahead, so that those of like length can share a batch."""
+BUFFER, BUFFERED = 8192, 1 << 19
+"""Features, and tokens of them, read ahead, so that those of like length can share a batch."""
 CHUNK, CHARACTERS = 64, 1 << 18
 """Rows, and characters of their texts, turned into features at a time: a long row has many."""
 
@@ -107,11 +107,15 @@ class Predictor:
         """One answer for each row, in order, reading ahead no more than a buffer of features."""
         pending = iter(rows)
         held: list[Encoded] = []
+        count = tokens = 0
         while chunk := _chunk(pending):
-            held += self.encode(chunk)
-            if sum(len(features) for _, features in held) >= BUFFER:
+            found = self.encode(chunk)
+            held += found
+            count += sum(len(features) for _, features in found)
+            tokens += sum(size(feature) for _, features in found for feature in features)
+            if count >= BUFFER or tokens >= BUFFERED:
                 yield from self._answer(held, batch)
-                held = []
+                held, count, tokens = [], 0, 0
         if held:
             yield from self._answer(held, batch)
 
