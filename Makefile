@@ -67,7 +67,7 @@ bench-corpus:  ## Memory of a pre-training on a corpus of N= documents and on on
 	@$(PYTHON) benchmarks/corpus.py $(SIZE)
 
 .PHONY: results-scratch
-results-scratch:  ## A small encoder from nothing but wikitext-2 (N= optimizer steps). About 20 minutes.
+results-scratch:  ## A small encoder from nothing but wikitext-2 (N= optimizer steps). About half an hour.
 	@$(PYTHON) benchmarks/scratch.py $(SIZE)
 
 .PHONY: results-stages

@@ -92,7 +92,7 @@ def draw(history: list[dict[str, float]], floor: float, path: Path) -> None:
 
 def main() -> None:
     """Train, or go on, and report."""
-    args = arguments(__doc__ or "", 2000, "optimizer steps")
+    args = arguments(__doc__ or "", 3000, "optimizer steps")
     from scipy.stats import binomtest
 
     from warmstart.pipeline import carry_out

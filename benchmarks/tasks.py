@@ -1,5 +1,5 @@
 """Every task on real data, beside a peer: the same encoder, rows and budget with transformers or sentence-transformers
-alone. A part of each set with several seeds, and, by `--sizes full`, the whole of it once.
+alone. A part of each set with several seeds, both sides; and, by `--sizes full`, the whole of it once, our side alone.
 
 Runs are kept in .cache/tasks/, so a stopped measurement goes on where it was, several processes may share the work, and
 the page is written from the runs that are there.
@@ -31,13 +31,13 @@ def recipe_of(name: str, size: str) -> dict[str, Any]:
 
 
 def train(name: str, size: str, seeds: int) -> None:
-    """What is missing of a set, both sides, seed by seed."""
+    """What is missing of a set, seed by seed; of a part both sides, since one run of a whole set has no interval."""
     from warmstart.experiments.repeat import repeat
 
     where = f"{name}-{size}"
     for seed in range(seeds):
         repeat(recipe_of(name, size), {"warmstart": {}}, [seed], CACHE / where, Lines(where), keep="numbers")
-        if not _peer_file(where, seed).is_file():
+        if size == "part" and not _peer_file(where, seed).is_file():
             # A process of its own, which inherits no random state and no threads.
             said = {**recipe_of(name, size), "seed": seed}
             asked = json.dumps([SETS[name].peer, said, str(_peer_file(where, seed))])
@@ -57,11 +57,13 @@ def _peer_file(where: str, seed: int) -> Path:
 
 
 def found(name: str, size: str) -> list[tuple[int, dict[str, Any], dict[str, Any]]]:
-    """Seed, our metrics and the peer's, of the seeds that both sides have."""
+    """Seed, our metrics and the peer's; of a part, those seeds that both sides have."""
     from warmstart.experiments.repeat import read_rows
 
     where = f"{name}-{size}"
     rows = {row.seed: row.metrics["test"] for row in read_rows(CACHE / where, ["warmstart"]) if row.metrics}
+    if size == "full":
+        return [(seed, ours, {}) for seed, ours in rows.items()]
     both = [(seed, ours, _peer_file(where, seed)) for seed, ours in rows.items()]
     return [(seed, ours, json.loads(path.read_text())) for seed, ours, path in both if path.is_file()]
 
@@ -71,32 +73,28 @@ def page(measured: dict[tuple[str, str], list[Any]]) -> str:
     lines = [READING.strip()]
     titles = {"part": "## A part of each set, several seeds", "full": "## Each set once, at its full size"}
     for size, title in titles.items():
+        sides = ["warmstart", "peer", "difference"] if size == "part" else ["warmstart"]
         if any(which[1] == size for which in measured):
-            lines += [
-                "",
-                title,
-                "",
-                "| set | task | encoder | metric | warmstart | peer | difference | published |",
-                "| --- | --- | --- | --- | ---: | ---: | ---: | --- |",
-            ]
+            names = ["set", "task", "encoder", "metric", *sides, "published"]
+            lines += ["", title, "", f"| {' | '.join(names)} |", f"| {' | '.join('---' for _ in names)} |"]
             for (name, of), rows in measured.items():
-                lines += _lines(name, rows) if of == size else []
+                lines += _lines(name, rows, of) if of == size else []
     return "\n".join(lines)
 
 
-def _lines(name: str, rows: list[Any]) -> list[str]:
+def _lines(name: str, rows: list[Any], size: str) -> list[str]:
     from warmstart.experiments.estimates import difference_over_seeds, over_seeds
 
     one = SETS[name]
     lines = []
     for number, metric in enumerate(one.metrics):
-        ours, theirs = ([row[side][metric] for row in rows] for side in (1, 2))
-        cells = [_number(over_seeds(side)) for side in (ours, theirs)]
-        gap = _number(difference_over_seeds(ours, theirs), "+")
+        ours = [row[1][metric] for row in rows]
+        cells = [_number(over_seeds(ours))]
+        if size == "part":
+            theirs = [row[2][metric] for row in rows]
+            cells += [_number(over_seeds(theirs)), _number(difference_over_seeds(ours, theirs), "+")]
         about = (one.about, one.task, one.model) if number == 0 else ("", "", "")
-        lines.append(
-            f"| {' | '.join(about)} | {metric} | {' | '.join(cells)} | {gap} | {'' if number else one.published} |"
-        )
+        lines.append(f"| {' | '.join([*about, metric, *cells, '' if number else one.published])} |")
     return lines
 
 
@@ -143,7 +141,9 @@ def main() -> None:
 
 
 def _brief(metric: str, rows: list[Any]) -> dict[str, Any]:
-    sides = {side: [row[place][metric] for row in rows] for place, side in ((1, "warmstart"), (2, "peer"))}
+    sides = {
+        side: [row[place][metric] for row in rows] for place, side in ((1, "warmstart"), (2, "peer")) if rows[0][place]
+    }
     return {
         "metric": metric,
         **{side: round(sum(all_) / len(all_), 4) for side, all_ in sides.items()},

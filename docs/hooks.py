@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -14,6 +15,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill in what is generated; mkdocs calls this for every page."""
     makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "faults": faults, "results": results}
     makers |= {"schedules": schedules, "sweep": sweep, "range": sweep_range}
+    makers |= {"labelling": labelling, "pretraining": pretraining}
     return re.sub(r"<!-- generate: (\w+) -->", lambda found: makers[found[1]](), markdown)
 
 
@@ -47,6 +49,49 @@ def sweep_range() -> str:
     from warmstart.recipe import Range
 
     return _table(_HEAD, _fields(Range, ""))
+
+
+_SHAPES = {"small encoder": 6 * 12 * 384**2, "BERT-base": 12 * 12 * 768**2}
+"""Parameters outside the embeddings."""
+_FASTEST = ("cpu-amx", "t4", "l4", "a100-40", "h100")
+_WORDS = 200
+"""Tokens of a document."""
+
+
+def labelling() -> str:
+    """What it costs to label documents, by device and size of the encoder."""
+    rows = []
+    for device, shape, each in _speeds(passes=1):
+        hours = 1e6 * _WORDS / each / 3600
+        rows.append((device.what, shape, *map(_short, (each, each / _WORDS, hours, hours * device.price))))
+    names = ("device", "encoder", "tokens a second", "documents a second", "hours a million", "dollars a million")
+    return _table(names, rows)
+
+
+def pretraining() -> str:
+    """What it costs to train on tokens, by device and size of the encoder."""
+    rows = []
+    for device, shape, each in _speeds(passes=3):
+        hours = [count / each / 3600 for count in (1e9, 1e11)]
+        costs = (f"{_short(one)} ({_short(one * device.price)})" for one in hours)
+        rows.append((device.what, shape, _short(each), *costs))
+    return _table(("device", "encoder", "tokens a second", "hours (dollars) for 10⁹", "hours (dollars) for 10¹¹"), rows)
+
+
+def _short(number: float) -> str:
+    """Two digits of a number, for estimates: no more of it is known."""
+    rounded = float(f"{number:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
+
+
+def _speeds(passes: int) -> Iterator[tuple[Any, str, float]]:
+    """Each device with each encoder, and the tokens a second it computes, in its 16-bit format."""
+    from warmstart.planning.devices import find
+
+    for device in map(find, _FASTEST):
+        half = "bf16" if "bf16" in device.peak else "fp16"
+        for shape, parameters in _SHAPES.items():
+            yield device, shape, 1 / device.seconds(2 * passes * parameters, half)
 
 
 def tasks() -> str:

@@ -1,0 +1,73 @@
+"""Which sockets each verb opens: none for local use. What serves, or runs on Ray, is looked at where it is tested."""
+
+import json
+import subprocess
+import sys
+
+from warmstart.cli.main import VERBS
+
+ELSEWHERE = {"serve"}
+"""Verbs that listen, each looked at in tests/deploy/."""
+
+LISTED = """
+import json, socket, sys
+
+seen = []
+
+def note(event, args):
+    if event == "socket.__new__" and args[1] != socket.AF_UNIX or event in ("socket.getaddrinfo", "socket.connect"):
+        seen.append([event, str(args[1:])])
+
+sys.addaudithook(note)
+from typer.testing import CliRunner
+from warmstart.cli.main import app
+
+found = {}
+for words in json.loads(sys.argv[1]):
+    done = CliRunner().invoke(app, words)
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, (words, done.output)
+    found.setdefault(words[0], []).extend(seen)
+    seen.clear()
+print(json.dumps(found))
+"""
+
+
+def test_no_verb_opens_a_socket_for_local_use(encoder, files, tmp_path):
+    run, other, quick = tmp_path / "run", tmp_path / "other", ["--max-steps", "2", "--precision", "fp32"]
+    fit = ["fit", files["train"], "--model", encoder, "--test", files["test"], *quick]
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(
+        f"model: {encoder}\ndata: {{train: {files['train']}, dev: {files['test']}}}\n"
+        "learn: {max_steps: 2, precision: fp32}\n"
+    )
+    verbs = [
+        [*fit, "--out", run],
+        [*fit, "--out", other, "--set", "seed=1"],
+        ["plan", recipe],
+        ["check", files["train"]],
+        ["predict", run, "a good film"],
+        ["predict", run, "--file", files["test"], "--out", tmp_path / "answers.parquet"],
+        ["evaluate", run],
+        ["compare", run, other],
+        ["diagnose", run],
+        ["features", files["test"], "--model", encoder, "--out", tmp_path / "vectors.npy"],
+        ["stages"],
+        ["sweep", recipe, "--search", "learn.rate=1e-4,1e-3", "--out", tmp_path / "sweep"],
+        ["report", run],
+        ["show", run],
+        ["doctor"],
+    ]
+    assert {words[0] for words in verbs} | ELSEWHERE >= set(VERBS)
+    said = json.dumps([[str(word) for word in words] for words in verbs])
+    done = subprocess.run([sys.executable, "-c", LISTED, said], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert {verb: sockets for verb, sockets in found.items() if sockets} == {}
+
+
+def test_a_socket_would_be_seen():
+    code = LISTED.replace("found = {}", "socket.create_server(('127.0.0.1', 0)).close(); found = {'made': seen}")
+    done = subprocess.run([sys.executable, "-c", code, "[]"], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["made"]
