@@ -88,6 +88,10 @@ proof-stages:  ## A recipe of three stages on real data, killed in each, then us
 proof-sweep:  ## A sweep of two workers, killed N= times at random instants: no trial is lost or done twice.
 	@$(PROOF) proofs/sweep.py $(SIZE)
 
+.PHONY: proof-server
+proof-server:  ## A server under N= malformed requests, overload and kills (ARGS="--parts malformed"). About an hour.
+	@$(PROOF) proofs/server.py $(SIZE) $(ARGS)
+
 .PHONY: proof-corrupt
 proof-corrupt:  ## N= random corruptions of a checkpoint: none is taken in silence.
 	@$(PROOF) proofs/corrupt.py $(SIZE)

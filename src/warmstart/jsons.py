@@ -24,12 +24,7 @@ def read_object(path: Path, wrong: type[WarmstartError], most: int = MEGABYTE, f
         finite: Refuse NaN and infinity.
     """
     try:
-        found = json.loads(
-            read_text(path, wrong, most),
-            object_pairs_hook=_once,
-            parse_constant=_no_number if finite else None,
-            parse_float=_finite if finite else None,
-        )
+        found = parse(read_text(path, wrong, most), finite)
     except RecursionError:
         raise wrong(f"{path}: nested too deep; expected at most {DEEPEST} brackets open at once") from None
     except ValueError as error:
@@ -38,6 +33,16 @@ def read_object(path: Path, wrong: type[WarmstartError], most: int = MEGABYTE, f
         raise wrong(f"{path}: found {type(found).__name__}, expected a JSON object, `{{…}}`")
     _check_depth(found, path, wrong)
     return found
+
+
+def parse(text: str, finite: bool = True) -> Any:
+    """A JSON value whose objects have each key once; all that is wrong is a `ValueError` or `RecursionError`."""
+    return json.loads(
+        text,
+        object_pairs_hook=_once,
+        parse_constant=_no_number if finite else None,
+        parse_float=_finite if finite else None,
+    )
 
 
 def read_text(path: Path, wrong: type[WarmstartError], most: int = MEGABYTE) -> str:

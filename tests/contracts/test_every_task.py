@@ -120,6 +120,13 @@ def test_it_goes_on_bit_equal_after_a_crash(name, architecture, tmp_path):
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_its_example_is_answered(fitted, name):
+    predictor = Predictor.load(fitted(name, "bert").folder)
+    [answer] = predictor.predict([predictor.task.example])
+    assert answer
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_what_is_no_question_is_refused(fitted, name):
     predictor = Predictor.load(fitted(name, "bert").folder)
     for given in CASES[name].refused:

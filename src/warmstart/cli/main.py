@@ -20,6 +20,7 @@ VERBS = {
     "plan": "Say what each stage of a recipe will cost, before it runs.",
     "check": "Say what is wrong with data, with file and line.",
     "predict": "Answer texts given here, or a file of them.",
+    "serve": "Answer requests over HTTP.",
     "evaluate": "Measure a run on a labelled file, or once more on its own test rows.",
     "compare": "Say whether runs differ, by how much, and how sure that is.",
     "diagnose": "Say where a run errs, how far its probabilities can be believed, and which labels look wrong.",

@@ -64,6 +64,8 @@ def import_ray(own: bool) -> Any:
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         if "ray" in sys.modules and sys.modules["ray"]._private.ray_constants.ENABLE_RAY_CLUSTER:
             raise RunError("ray was imported before it could be told to keep to loopback; import warmstart first")
+        # Ray's workers else give way to every other process of the machine.
+        os.environ.setdefault("RAY_worker_niceness", "0")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     try:
         import ray

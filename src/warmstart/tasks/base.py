@@ -24,6 +24,9 @@ has several features, each says by `of` which of the rows given it belongs to, a
 """
 
 
+EXAMPLE = "Alice left the book in Paris."
+
+
 class Task(ABC, Generic[OptionsT]):
     """One kind of thing to learn, fitted to one data set (its labels, its options)."""
 
@@ -212,6 +215,11 @@ class Task(ABC, Generic[OptionsT]):
         if not row["text"].strip():
             raise DataError(f"text {number} is empty; expected text, as in a file")
         return row
+
+    @property
+    def example(self) -> Any:
+        """A text in the form that `row` takes, to show people."""
+        return [EXAMPLE, "Nobody wants it back."] if self.pair else EXAMPLE
 
     def asked(self, texts: Sequence[str]) -> list[Any]:
         """Texts one after the other, as a command line has them, in the form that `row` takes."""

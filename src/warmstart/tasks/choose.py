@@ -11,7 +11,7 @@ from warmstart import metrics
 from warmstart.errors import DataError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Mixing, Shown, Task
+from warmstart.tasks.base import EXAMPLE, Feature, Mixing, Shown, Task
 from warmstart.tasks.common.tables import share, table
 from warmstart.tasks.common.texts import TEXT, pad, token_ids
 from warmstart.windows import Frame, Window, covered, take, views
@@ -74,6 +74,10 @@ class Choose(Task[ChooseOptions]):
                 'as ("text", ["one ending", "another"])'
             )
         return {"text": text, "endings": endings}
+
+    @property
+    def example(self) -> Any:
+        return {"text": EXAMPLE, "endings": ["She went back for it.", "The sea is blue."]}
 
     def asked(self, texts: Sequence[str]) -> list[Any]:
         """One text, and its endings after it."""

@@ -16,7 +16,7 @@ from warmstart.encoders.sentence_folder import write_sentence_files
 from warmstart.errors import DataError, ModelError, RecipeError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Shown, Task
+from warmstart.tasks.base import EXAMPLE, Feature, Shown, Task
 from warmstart.tasks.common import negatives, ranking
 from warmstart.tasks.common.judged import first_places, judged
 from warmstart.tasks.common.tables import places_table, table
@@ -157,6 +157,10 @@ class Rank(Task[RankOptions]):
         if not (row["query"].strip() and row["document"].strip()):
             raise DataError(f"text {number} is empty; expected text, as in a file")
         return row
+
+    @property
+    def example(self) -> Any:
+        return {"query": "Where is the book?", "document": EXAMPLE}
 
     def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
         """One feature a row: its texts as lists of tokens, the query first, or a list for each of its documents."""

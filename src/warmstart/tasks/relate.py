@@ -114,6 +114,11 @@ class Relate(Task[RelateOptions]):
             )
         return {**plain, **types}
 
+    @property
+    def example(self) -> Any:
+        types = {} if self.options.marker == "plain" else {"first_type": "person", "second_type": "place"}
+        return {"text": "<e1>Alice</e1> left the book in <e2>Paris</e2>.", **types}
+
     def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
         frame = Frame.of(tokenizer, pair=False)
         room = window.tokens - frame.size

@@ -13,7 +13,7 @@ from warmstart.alignment import Pieces, Place, pieces, span_to_pieces
 from warmstart.errors import DataError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
-from warmstart.tasks.base import Feature, Mixing, Shown, Task
+from warmstart.tasks.base import EXAMPLE, Feature, Mixing, Shown, Task
 from warmstart.tasks.common.spans import Reading, best_spans, merge, misplaced, nearest_start, shown, stands
 from warmstart.tasks.common.tables import grouped, quantiles, table
 from warmstart.tasks.common.texts import pad
@@ -129,6 +129,10 @@ class Span(Task[SpanOptions]):
             if not row[name].strip():
                 raise DataError(f"text {number}: the {name} is empty; expected text, as in a file")
         return {name: row[name] for name in names}
+
+    @property
+    def example(self) -> Any:
+        return {"question": "Where is the book?", "context": EXAMPLE}
 
     def competing(self, outputs: Any, labels: Any) -> Any:
         return torch.stack([outputs["start_logits"], outputs["end_logits"]], dim=1)

@@ -1,0 +1,132 @@
+"""warmstart serve: models that answer over HTTP."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warmstart.cli import options
+from warmstart.errors import RecipeError
+
+TOKEN = "WARMSTART_SERVE_TOKEN"
+SHORTEST = 16
+
+
+STORE = 200_000_000
+"""Bytes of Ray's object store: texts on their way, which the queue bounds."""
+
+Runs = Annotated[
+    list[str], typer.Argument(help="Runs to serve, as RUN or NAME=RUN; without a name, the folder's is taken.")
+]
+Host = Annotated[str, typer.Option("--host", help="The address to listen on; one that others reach needs a token.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any that is free.")]
+TokenFile = Annotated[
+    str | None,
+    typer.Option(
+        "--token-file",
+        help=f"A file with the token that clients must show; {TOKEN} in the environment does as well.",
+        metavar="FILE",
+    ),
+]
+MaxReplicas = Annotated[
+    int | None, typer.Option("--max-replicas", min=1, help="Start further copies up to this many as requests come.")
+]
+Batch = Annotated[int, typer.Option("--batch", min=1, help="The most texts computed together.")]
+Wait = Annotated[
+    float, typer.Option("--wait-ms", min=0, help="Milliseconds that a text waits for others to share its batch.")
+]
+Queue = Annotated[
+    int, typer.Option("--queue", min=1, help="Texts of a model that may wait; more are told to come again (429).")
+]
+Timeout = Annotated[
+    float, typer.Option("--timeout", min=0.1, help="Seconds within which a request is answered, or told 503.")
+]
+Ray = Annotated[
+    str | None,
+    typer.Option("--ray", help="A Ray cluster to put the copies on; without it, all is here.", metavar="ADDRESS"),
+]
+
+
+def command(
+    runs: Runs,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    token_file: TokenFile = None,
+    replicas: Annotated[int, typer.Option("--replicas", min=1, help="Copies of each model.")] = 1,
+    max_replicas: MaxReplicas = None,
+    batch: Batch = 64,
+    wait_ms: Wait = 5.0,
+    queue: Queue = 256,
+    timeout: Timeout = 60.0,
+    ray: Ray = None,
+    engine: options.Engine = "torch",
+    precision: options.Precision = "fp32",
+    json: options.Json = False,
+) -> None:
+    """Answer requests over HTTP."""
+    token = _token(token_file)
+    if token is None and not _loopback(host):
+        raise RecipeError(
+            f"--host {host}: others reach this address, so a token is needed. Type `openssl rand -hex 32 > token`, "
+            "and give --token-file token"
+        )
+    if max_replicas is not None and max_replicas < replicas:
+        raise RecipeError(
+            f"--max-replicas {max_replicas}: found fewer than --replicas {replicas}, expected as many or more"
+        )
+    from warmstart.deploy import cluster
+    from warmstart.deploy.serving.models import open_all
+
+    cluster.import_ray(own=ray is None)
+    from warmstart.deploy.serving.app import App
+    from warmstart.deploy.serving.replicas import RayBackend, Replicas
+    from warmstart.deploy.serving.server import listen, run
+
+    models = open_all(runs)
+    sock = listen(host, port)
+    place = f"[{host}]" if ":" in host else host
+    url = f"http://{place}:{sock.getsockname()[1]}"
+    asked = Replicas(replicas, max_replicas or replicas, batch, wait_ms / 1000, queue, precision, engine)
+    with sock, cluster.connected(ray or cluster.LOCAL, cpus=1, store=STORE):
+        backend = RayBackend(asked, len(models), own=ray is None)
+        app = App(models, backend, queue=queue, seconds=timeout, token=token)
+        try:
+            run(app, backend, sock, lambda: _tell(url, list(models), json))
+        finally:
+            backend.stop()
+
+
+def _token(file: str | None) -> str | None:
+    try:
+        said = Path(file).read_text(encoding="ascii") if file else os.environ.get(TOKEN)
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"--token-file {file}: {error}; expected a file with one line of ASCII") from None
+    if said is None:
+        return None
+    token = said.strip()
+    if len(token) < SHORTEST or not token.isprintable() or " " in token:
+        where = f"--token-file {file}" if file else TOKEN
+        raise RecipeError(
+            f"{where}: expected {SHORTEST} characters or more without spaces; `openssl rand -hex 32` gives one"
+        )
+    return token
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _tell(url: str, names: list[str], json: bool) -> None:
+    from warmstart.cli import screen
+
+    if json:
+        screen.print_json({"url": url, "models": names})
+    else:
+        screen.errors.print(f"{', '.join(names)} at {url} (a page to try: open it)", markup=False, highlight=False)

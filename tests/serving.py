@@ -1,0 +1,101 @@
+"""A front without a cluster: predictors in this process behind it, and requests that need no socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from warmstart.deploy.predictor import Predictor
+from warmstart.deploy.serving.app import App
+from warmstart.deploy.serving.backend import Answered, Away
+from warmstart.deploy.serving.models import Served
+
+JSON = {"content-type": "application/json"}
+
+
+class InProcess:
+    """Predictors of this process; `away` and `pause` play a replica that died and one that is slow."""
+
+    def __init__(self) -> None:
+        self.predictors: dict[str, Predictor] = {}
+        self.away = False
+        self.pause = 0.0
+
+    async def open(self, model: Served) -> None:
+        self.predictors[model.seal] = Predictor.load(model.path)
+
+    async def answer(self, model: Served, rows: Any) -> Answered:
+        await asyncio.sleep(self.pause)
+        if self.away:
+            raise Away("gone")
+        return Answered(list(self.predictors[model.seal].stream(rows)), [len(rows)])
+
+    async def close(self, model: Served) -> None:
+        del self.predictors[model.seal]
+
+
+def front(paths: dict[str, Path], **options: Any) -> App:
+    """An application that is ready to answer."""
+    models = {name: Served.open(name, path) for name, path in paths.items()}
+    backend = InProcess()
+    app = App(models, backend, **{"log": lambda entry: None, **options})
+    for model in models.values():
+        asyncio.run(backend.open(model))
+        app.ready.add(model.name)
+    return app
+
+
+class Reply:
+    """An answer of the front."""
+
+    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+async def ask(
+    app: App,
+    method: str,
+    path: str,
+    body: bytes | list[bytes] = b"",
+    headers: dict[str, str] | None = None,
+    pause: float = 0.0,
+) -> Reply:
+    """Send one request; a body in several chunks is sent with a pause before each."""
+    chunks = [body] if isinstance(body, bytes) else list(body)
+    given = {"host": "localhost", **JSON, **(headers or {})}
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "headers": [(name.encode(), value.encode("latin-1")) for name, value in given.items()],
+    }
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(pause)
+        chunk = chunks.pop(0)
+        return {"type": "http.request", "body": chunk, "more_body": bool(chunks)}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    start, end = sent
+    answered = {name.decode(): value.decode() for name, value in start["headers"]}
+    return Reply(start["status"], answered, end["body"])
+
+
+def post(app: App, body: Any, path: str = "/v1/predict", **more: Any) -> Reply:
+    """A request for answers."""
+    given = body if isinstance(body, bytes | list) else json.dumps(body).encode()
+    return asyncio.run(ask(app, "POST", path, given, **more))
+
+
+def get(app: App, path: str, **more: Any) -> Reply:
+    return asyncio.run(ask(app, "GET", path, **more))
