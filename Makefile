@@ -143,3 +143,11 @@ proof-diagnosis:  ## Flipped labels are found, an over-trained model is calibrat
 .PHONY: proof-report
 proof-report:  ## Reports of N= tasks opened in Chromium: nothing fetched, nothing overflows, axe finds nothing (AXE_CORE=).
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/report.py $(SIZE)
+
+.PHONY: bench-predict
+bench-predict:  ## Answers beside the bare engine and a plain pipeline over N= real texts. About an hour.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/predict.py $(SIZE)
+
+.PHONY: proof-same-answers
+proof-same-answers:  ## Every task on N= rows by every engine: the same labels, numbers within 1e-4. About 10 minutes.
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/same_answers.py $(SIZE)

@@ -27,8 +27,8 @@ from padding import read_texts
 from warmstart.data.findings import Findings
 from warmstart.data.read import read
 from warmstart.data.source import Source
-from warmstart.deploy.features import Extractor
-from warmstart.deploy.predictor import BUFFER, alike
+from warmstart.deploy.batches import alike
+from warmstart.deploy.features import BUFFER, Extractor
 from warmstart.deploy.vectors import write_vectors
 from warmstart.encoders.precision import resolve
 from warmstart.schema import Schema

@@ -45,6 +45,14 @@ def test_features_end_with_memory_and_ratio():
     assert figures["mb_40"] >= figures["mb_4"] > 0
 
 
+def test_answers_are_measured_beside_the_engine():
+    figures = sample("predict.py", 80, WARMSTART_BENCH_TINY="1")
+    assert figures["bf16_of_bare"] > 0
+    assert figures["fp32_of_pipeline"] > 0
+    assert 0 < figures["auto_share"] <= 1
+    assert figures["mb_1600"] > 0
+
+
 @pytest.fixture
 def craft(monkeypatch, tmp_path, encoder, files):
     """`craft.py` with the tiny encoder and data, and two variants of which the recipe refuses one."""

@@ -29,3 +29,10 @@ def test_a_full_disk_is_said_and_gone_on_from():
 def test_a_labelling_without_room_is_refused_with_the_reason():
     found = prove("exactly_once", 1, "--rows", "40", "--parts", "starved")
     assert set(found["refused_in_seconds"]) == {"cpus", "memory", "disk", "address"}
+
+
+def test_engines_give_the_same_answers(monkeypatch):
+    monkeypatch.setenv("WARMSTART_PROOF_CASES", "classify,tag crf")
+    found = prove("same_answers", 20)
+    assert (found["cases"], found["answers"], found["labels_differ"]) == (2, 80, 0)
+    assert found["onnx_worst"] < 1e-4

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from warmstart.api import compare, features, fit, load
+    from warmstart.api import compare, export, features, fit, load
     from warmstart.deploy.features import Extractor
     from warmstart.deploy.predictor import Predictor
     from warmstart.encoders.layers import LayerMap
@@ -28,6 +28,7 @@ _HOMES = {
     "TextScorer": "warmstart.estimator",
     "WarmstartError": "warmstart.errors",
     "compare": "warmstart.api",
+    "export": "warmstart.api",
     "features": "warmstart.api",
     "fit": "warmstart.api",
     "load": "warmstart.api",
@@ -43,6 +44,7 @@ __all__ = [
     "TextScorer",
     "WarmstartError",
     "compare",
+    "export",
     "features",
     "fit",
     "load",

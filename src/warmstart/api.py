@@ -1,4 +1,4 @@
-"""The calls most people need: `fit`, `load`, `compare` and `features`."""
+"""The calls most people need: `fit`, `load`, `export`, `compare` and `features`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from warmstart.deploy.predictor import Predictor, Text
 from warmstart.errors import RecipeError
 from warmstart.experiments.beside import Beside, beside
 from warmstart.experiments.evidence import gather
+from warmstart.exporting import export
 from warmstart.pipeline import carry_out
 from warmstart.progress import Progress, silent
 from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
 from warmstart.reporting.card import write_card
 from warmstart.reporting.facts import read_facts
 from warmstart.run import Run
+
+__all__ = ["compare", "default_folder", "export", "features", "fit", "load"]
 
 
 def fit(

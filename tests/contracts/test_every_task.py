@@ -14,9 +14,11 @@ from test_resume import Crash, Trouble, crash, same
 from tiny import save_tiny
 from warmstart import tasks
 from warmstart.deploy.bulk.columns import answers_file, columns_of
+from warmstart.deploy.export.same import hold_against
 from warmstart.deploy.predictor import Predictor
 from warmstart.deploy.write import flat
 from warmstart.errors import DataError
+from warmstart.exporting import export
 from warmstart.pipeline import carry_out
 from warmstart.recipe import MEMORY, make_recipe
 
@@ -146,6 +148,17 @@ def test_what_is_no_question_is_refused(fitted, name):
     for given in CASES[name].refused:
         with pytest.raises(DataError, match="text 2"):
             predictor.predict([CASES[name].asked[0], given])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_another_engine_gives_the_same(fitted, name, tmp_path):
+    run, case = fitted(name, "bert"), CASES[name]
+    asked = [*case.asked, case.long, *case.rows]
+    export(run.folder, tmp_path / "onnx", rows=case.rows)
+    found = hold_against(
+        Predictor.load(run.folder).predict(asked), Predictor.load(tmp_path / "onnx", engine="onnx").predict(asked)
+    )
+    assert found.holds, found
 
 
 def near(one, two, within=1e-5):

@@ -24,6 +24,7 @@ VERBS = {
     "evaluate": "Measure a run on a labelled file, or once more on its own test rows.",
     "compare": "Say whether runs differ, by how much, and how sure that is.",
     "diagnose": "Say where a run errs, how far its probabilities can be believed, and which labels look wrong.",
+    "export": "Write a run's model for another engine, checked on the run's test rows, or say how others serve it.",
     "features": "Write a vector for each text of a file, from any layer of an encoder.",
     "stages": "List the stages kept for all runs, say why a recipe's are not among them, or remove some.",
     "sweep": "Search fields of a recipe for what does best on the dev rows, or show a search.",

@@ -52,9 +52,15 @@ Encoding = Annotated[str | None, field("data.encoding", "--encoding", metavar="N
 ExtraColumns = Annotated[str | None, field("data.extra_columns", "--extra-columns", metavar="refuse|ignore")]
 Document = Annotated[str | None, field("data.document", "--document", metavar="paragraph|line")]
 Precision = Annotated[
-    str, typer.Option("--precision", help="fp32 as plain transformers computes, bf16, fp16, or auto.")
+    str, typer.Option("--precision", help="fp32 as plain transformers computes, bf16, fp16, int8, or auto.")
 ]
-Engine = Annotated[str, typer.Option("--engine", help="What computes the answers: torch.")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="What computes the answers: torch; onnx or openvino, after `warmstart export`; or auto, the fastest.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines on standard output.")]
 
 READING = {

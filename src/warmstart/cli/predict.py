@@ -86,6 +86,7 @@ def command(
     else:
         _texts(predictor, list(texts or []), out, json, shape)
     screen.cut(predictor.cut, predictor.window, json)
+    screen.trial(predictor.trial, json)
 
 
 def _shape(predictor: Any, least: float | None) -> Any:

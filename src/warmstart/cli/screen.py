@@ -150,6 +150,19 @@ def cut(found: Cut, window: Window, as_json: bool) -> None:
         errors.print(found.told(window), markup=False, highlight=False, soft_wrap=True)
 
 
+def trial(found: Mapping[str, Any] | None, as_json: bool) -> None:
+    """Say on standard error which engine was chosen, and how fast the others were."""
+    if found is None:
+        return
+    if as_json:
+        errors.file.write(json.dumps({"trial": found}) + "\n")
+        return
+    for name, speed in found.get("texts_per_second", {}).items():
+        errors.print(f"{name:<16} {speed:>10,.1f} texts per second", markup=False, highlight=False)
+    why = f": {found['why']}" if "why" in found else ""
+    errors.print(f"engine {found['engine']} {found['precision']}{why}", markup=False, highlight=False, soft_wrap=True)
+
+
 def print_json(value: Any) -> None:
     """JSON on standard output."""
     console.file.write(json.dumps(value, ensure_ascii=False) + "\n")

@@ -35,3 +35,9 @@ def alike(features: Sequence[Mapping[str, Any]], most: int = ROWS, budget: int =
         held += own
     if chosen:
         yield chosen
+
+
+def size(feature: Mapping[str, Any]) -> int:
+    """The tokens of a feature, over all its slices."""
+    ids = feature["input_ids"]
+    return len(ids) if count_slices(feature) is None else sum(map(len, ids))

@@ -19,7 +19,7 @@ import torch
 from warmstart.artifacts import verify
 from warmstart.deploy.batches import ROWS, alike
 from warmstart.deploy.ensemble import MEMBERS, members_of
-from warmstart.deploy.predictor import BUFFER, Text, model_folder
+from warmstart.deploy.predictor import Text, model_folder
 from warmstart.encoders.load import load_alone, load_config, load_tokenizer, most_tokens
 from warmstart.encoders.pooling import SlicePooling
 from warmstart.encoders.precision import resolve
@@ -31,6 +31,8 @@ from warmstart.windows import DEFAULT_TOKENS, Cut, Frame, Window
 
 Vectors = npt.NDArray[np.float32]
 Row = Mapping[str, Any]
+BUFFER = 1024
+"""Rows read ahead, so that those of like length can share a batch; their vectors are held, too."""
 LEARNED = {"layers": "mix", "tokens": "attention"}
 """Ways to pool that have to be trained first."""
 

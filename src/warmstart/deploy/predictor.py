@@ -15,13 +15,14 @@ import numpy.typing as npt
 import torch
 
 from warmstart.artifacts import verify
-from warmstart.deploy.batches import ROWS, alike
+from warmstart.deploy.batches import ROWS, alike, size
 from warmstart.deploy.engines.base import Engine
-from warmstart.deploy.engines.pytorch import Torch
+from warmstart.deploy.engines.opening import Opener, check_names
+from warmstart.deploy.engines.trial import settle
 from warmstart.deploy.ensemble import Ensemble, members_of
 from warmstart.encoders.architectures import is_pooled
 from warmstart.encoders.load import load_config, load_encoder, load_tokenizer, most_tokens
-from warmstart.errors import ModelError, RecipeError, nearest
+from warmstart.errors import ModelError
 from warmstart.tasks.base import Task
 from warmstart.tasks.common.saved import FILE, open_task, saved_temperature
 from warmstart.windows import Cut, Frame, Window
@@ -31,9 +32,8 @@ Text = str | Sequence[Any] | Mapping[str, Any]
 
 Encoded = tuple[Mapping[str, Any], list[dict[str, Any]]]
 """A row and its features."""
-ENGINES = ("torch",)
-BUFFER = 1024
-"""Features read ahead, so that those of like length can share a batch."""
+BUFFER, BUFFERED = 8192, 1 << 19
+"""Features, and tokens of them, read ahead, so that those of like length can share a batch."""
 CHUNK, CHARACTERS = 64, 1 << 18
 """Rows, and characters of their texts, turned into features at a time: a long row has many."""
 
@@ -45,6 +45,7 @@ class Predictor:
         cut: How much of the texts answered so far the window left out.
         temperature: What the logits are divided by where answers compete (Guo et al. 2017): it makes probabilities
             calibrated, and no other answer the likeliest.
+        trial: With the engine `auto`, what was chosen and how fast the others were; None before the first answer.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Predictor:
         self.task = task
         self.window = window
         self.cut = Cut()
+        self.trial: dict[str, Any] | None = None
         self.temperature = temperature if task.likeliest else 1.0
 
     @classmethod
@@ -67,11 +69,11 @@ class Predictor:
         """Open a run, or the model folder of one.
 
         Args:
-            engine: What computes: `torch`.
-            precision: `fp32` (what plain `transformers` computes), `bf16`, `fp16`, or `auto` for the fastest here.
+            engine: What computes: `torch`; `onnx` or `openvino`, which want an export of the run; or `auto`, the
+                fastest of those in a trial of some seconds on the first texts.
+            precision: `fp32` (what plain `transformers` computes), `bf16`, `fp16`, `int8`, or `auto` for the fastest.
         """
-        if engine not in ENGINES:
-            raise RecipeError(f"engine: found {engine!r}; {nearest(engine, ENGINES)}")
+        check_names(engine, precision)
         folder = model_folder(path)
         members = members_of(folder, verify(folder)) or [folder]
         config = load_config(str(members[0]))
@@ -80,11 +82,18 @@ class Predictor:
         if window.keep == "slices" and not (task.own_windows or is_pooled(config)):
             raise ModelError(f"{folder / FILE}: window.keep: found slices, but the model in config.json takes none")
         _check_window(folder, window, most_tokens(config, tokenizer), Frame.of(tokenizer, task.pair), task.pair)
-        models = [
-            task.ready(load_encoder(str(member), task.auto_class, {}, tokenizer).model, member) for member in members
-        ]
-        opened = Torch(_as_one(models, task), precision)
+        task.restore(members[0])
+
+        def model() -> Any:
+            opened = (load_encoder(str(member), task.auto_class, {}, tokenizer).model for member in members)
+            return _as_one([task.ready(one, member) for one, member in zip(opened, members, strict=True)], task)
+
+        opened = Opener(folder, config, model).open(engine, precision)
         return cls(opened, tokenizer, task, window, saved_temperature(folder))
+
+    def by(self, engine: Engine) -> Predictor:
+        """The same model in another engine."""
+        return Predictor(engine, self.tokenizer, self.task, self.window, self.temperature)
 
     def predict(self, texts: Sequence[Text], batch: int = ROWS) -> list[dict[str, Any]]:
         """One answer for each text.
@@ -98,16 +107,20 @@ class Predictor:
         """One answer for each row, in order, reading ahead no more than a buffer of features."""
         pending = iter(rows)
         held: list[Encoded] = []
+        count = tokens = 0
         while chunk := _chunk(pending):
-            held += self._encode(chunk)
-            if sum(len(features) for _, features in held) >= BUFFER:
+            found = self.encode(chunk)
+            held += found
+            count += sum(len(features) for _, features in found)
+            tokens += sum(size(feature) for _, features in found for feature in features)
+            if count >= BUFFER or tokens >= BUFFERED:
                 yield from self._answer(held, batch)
-                held = []
+                held, count, tokens = [], 0, 0
         if held:
             yield from self._answer(held, batch)
 
-    def _encode(self, rows: Sequence[Mapping[str, Any]]) -> list[Encoded]:
-        """Each row with its features."""
+    def encode(self, rows: Sequence[Mapping[str, Any]]) -> list[Encoded]:
+        """Each row with its features; counts what the window cut."""
         given = {name: [row[name] for row in rows] for name in self.task.reads if name in rows[0]}
         found: list[Encoded] = [(row, []) for row in rows]
         for number, feature in enumerate(self.task.ask(given, self.tokenizer, self.window)):
@@ -120,6 +133,8 @@ class Predictor:
         """The answers of rows; what is held of a feature once it was computed is what the task reads in its outputs."""
         flat = [feature for _, features in held for feature in features]
         batch = min(batch, self.task.at_once or batch)
+        self.engine, told = settle(self.engine, flat, self.collate)
+        self.trial = told or self.trial
         parts: list[Any] = [None] * len(flat)
         for chosen in alike(flat, batch):
             together = [flat[index] for index in chosen]
@@ -141,10 +156,14 @@ class Predictor:
         return np.stack([found[index] for index in range(len(features))])
 
     def _outputs(self, features: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-        outputs = self.engine.compute(self.task.collate(list(map(dict, features)), self.tokenizer))
+        outputs = self.engine.compute(self.collate(features))
         if self.temperature != 1.0:
             outputs["logits"] = outputs["logits"] / self.temperature
         return outputs
+
+    def collate(self, features: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+        """Features as one padded batch, as an engine takes it."""
+        return self.task.collate(list(map(dict, features)), self.tokenizer)
 
 
 def _as_one(models: Sequence[Any], task: Task[Any]) -> Any:

@@ -6,6 +6,7 @@ documents can be kept, and a query is compared with all of them by one product.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,14 +67,7 @@ class BiEncoder(nn.Module):
         inputs = [one for one in (input_ids, attention_mask, token_type_ids) if one is not None]
         if texts is None:
             return Compared(documents=self.vectors(*inputs))
-        starts = texts.cumsum(0) - texts
-        is_query = torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
-        is_query[starts] = True
-        # Apart, so that short queries are not padded to the length of documents.
-        queries = self.vectors(*(one[is_query] for one in inputs))
-        documents = self.vectors(*(one[~is_query] for one in inputs))
-        own = queries.repeat_interleave(texts - 1, dim=0)
-        return Compared(logits=(own * documents).sum(dim=-1), queries=queries, documents=documents)
+        return Compared(**compared(self.vectors, inputs, texts))
 
     @property
     def width(self) -> int:
@@ -85,10 +79,28 @@ class BiEncoder(nn.Module):
         return in_chunks(self._vectors, inputs, self.at_once)
 
     def _vectors(self, *inputs: torch.Tensor) -> torch.Tensor:
-        used = inputs[1].any(dim=0)  # on whichever side the padding is
+        used = inputs[1].bool().any(dim=0)  # on whichever side the padding is
         ids, mask, *types = (one[:, used] for one in inputs)
         segments = {"token_type_ids": types[0]} if types else {}
         outputs = self.encoder(input_ids=ids, attention_mask=mask, return_dict=True, **segments)
         pooled = self.pooling((outputs.last_hidden_state,), mask)
         # In 32 bits: products of vectors are compared closely.
         return F.normalize(pooled.float(), dim=-1)
+
+
+def compared(
+    vectors: Callable[..., torch.Tensor], inputs: Sequence[torch.Tensor], texts: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """Vectors of queries and of documents, and how close each document is to its own query.
+
+    Args:
+        vectors: Gives one vector a row of `inputs`, whatever computes it.
+        texts: As for `BiEncoder`.
+    """
+    is_query = torch.zeros(len(inputs[0]), dtype=torch.bool, device=inputs[0].device)
+    is_query[texts.cumsum(0) - texts] = True
+    # Apart, so that short queries are not padded to the length of documents.
+    queries = vectors(*(one[is_query] for one in inputs))
+    documents = vectors(*(one[~is_query] for one in inputs))
+    own = queries.repeat_interleave(texts - 1, dim=0)
+    return {"logits": (own * documents).sum(dim=-1), "queries": queries, "documents": documents}

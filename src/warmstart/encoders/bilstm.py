@@ -27,7 +27,10 @@ class BiLSTM(nn.Module):
             mask: 1 for a token, 0 for padding, on whichever side it is.
         """
         # The tokens of each text at the front, as packing wants them.
-        front = mask.bool().int().argsort(dim=1, descending=True, stable=True)[..., None].expand_as(states)
+        places = torch.arange(mask.shape[1], device=mask.device)
+        # Each place its own number, so that the order is one that any engine finds, with a stable sort or without.
+        order = (mask.bool().int() * 2 * mask.shape[1] - places).sort(dim=1, descending=True).indices
+        front = order[..., None].expand_as(states)
         states = states.gather(1, front).float()
         lengths = mask.bool().sum(dim=1).clamp(min=1)
         # Left to 16 bits, the sums over a long text would lose what its first tokens said.

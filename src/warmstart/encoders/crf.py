@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import safetensors
+import safetensors.torch
 import torch
 from torch import nn
 
@@ -18,6 +19,8 @@ from warmstart.errors import ModelError
 
 NAME = "crf.transitions"
 """The one tensor of it, as it is called among the weights of a model that it is attached to as `crf`."""
+FILE = "crf.safetensors"
+"""The file of it, where it lies by itself."""
 FORBIDDEN = -1e4
 """What a step costs that the scheme does not allow: never taken, and no infinity to subtract from another."""
 
@@ -100,6 +103,11 @@ class CRF(nn.Module):
             step = (found[-1].unsqueeze(2) + scores).logsumexp(1) + emissions[:, place]
             found.append(torch.where(mask[:, place, None], step, found[-1]))
         return torch.stack(found, 1)
+
+
+def save_crf(crf: CRF, folder: Path) -> None:
+    """Write the transitions by themselves, beside a model that is kept in another form than tensors."""
+    safetensors.torch.save_file({NAME: crf.transitions.detach().cpu().contiguous()}, folder / FILE)
 
 
 def load_crf(crf: CRF, folder: Path) -> None:

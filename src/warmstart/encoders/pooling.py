@@ -143,11 +143,16 @@ class SlicePooling(nn.Module):
             vectors: Those of all slices, a document's one after the other.
             slices: How many each document has.
         """
-        counts = slices.tolist()
-        if sum(counts) != len(vectors) or min(counts, default=1) < 1:
-            raise ValueError(f"slices: found {counts}, expected numbers from 1 on that add up to {len(vectors)} rows")
-        padded = nn.utils.rnn.pad_sequence(list(torch.split(vectors, counts)), batch_first=True)
-        mask = torch.arange(padded.shape[1], device=padded.device) < slices.to(padded.device)[:, None]
+        slices = slices.to(vectors.device)
+        if not tracing():  # a trace keeps no checks
+            counts = slices.tolist()
+            if sum(counts) != len(vectors) or min(counts, default=1) < 1:
+                raise ValueError(
+                    f"slices: found {counts}, expected numbers from 1 on that add up to {len(vectors)} rows"
+                )
+        mask = torch.arange(slices.max(), device=vectors.device) < slices[:, None]  # type: ignore[call-overload]
+        # In one step, so that a trace of it fits any number of slices.
+        padded = vectors.new_zeros(*mask.shape, vectors.shape[-1]).masked_scatter(mask[..., None], vectors)
         if self.attention is not None:
             return self.attention(padded, mask)  # type: ignore[no-any-return]
         return _TOKEN_POOLS[self.how](padded, mask)
@@ -181,7 +186,8 @@ class Attention(nn.Module):
         self.query = nn.Parameter(torch.zeros(width))
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        scores = (states.float() @ self.query.float()) / self.query.shape[0] ** 0.5
+        # As a matrix of one row: OpenVINO has no product of states with a vector.
+        scores = nn.functional.linear(states.float(), self.query.float()[None]).squeeze(-1) / self.query.shape[0] ** 0.5
         shares = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1)
         pooled: torch.Tensor = (shares[..., None] * states).sum(dim=1)
         return pooled.to(states.dtype)
@@ -206,13 +212,23 @@ def choose_layers(layers: str | int, depth: int) -> tuple[str, tuple[int, ...]]:
     return (str(layers), tuple(range(depth + 1))) if layers == "mix" else ("one", (depth,))
 
 
+def tracing() -> bool:
+    """Whether a model is being written down as a graph, which must fit batches of any size."""
+    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
+
+
 def _first(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    return states[torch.arange(len(states), device=states.device), mask.int().argmax(dim=1)]
+    return _at(states, mask.int().argmax(dim=1))
 
 
 def _last(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     places = torch.arange(mask.shape[1], device=mask.device) * mask
-    return states[torch.arange(len(states), device=states.device), places.argmax(dim=1)]
+    return _at(states, places.argmax(dim=1))
+
+
+def _at(states: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """Of each text the state at one place."""
+    return states.gather(1, places[:, None, None].expand(-1, 1, states.shape[-1])).squeeze(1)
 
 
 def _mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

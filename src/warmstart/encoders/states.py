@@ -9,7 +9,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from warmstart.encoders.architectures import row_of
-from warmstart.encoders.pooling import Pooling
+from warmstart.encoders.pooling import Pooling, tracing
 
 
 def hidden_states(encoder: Any, inputs: Mapping[str, torch.Tensor], every: bool) -> Sequence[torch.Tensor]:
@@ -47,7 +47,7 @@ def in_chunks(
         size: Rows of a chunk; None for all at once.
     """
     rows = len(inputs[0])  # type: ignore[arg-type]
-    if size is None or rows <= size:
+    if size is None or rows <= size or tracing():  # a trace has a fixed number of chunks: one
         return vectors(*inputs)
     found: list[Any] = []
     for start in range(0, rows, size):

@@ -21,7 +21,7 @@ WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 ELSEWHERE = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin")
 """Files that make a library open another model than the folder's."""
-PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".h5", ".msgpack", ".npz", ".joblib", ".gguf", ".onnx")
+PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".h5", ".msgpack", ".npz", ".joblib", ".gguf")
 """Weights in formats that can run code when opened, or that are not read here."""
 SETTINGS = ("generation_config.json", "processor_config.json", "preprocessor_config.json", "special_tokens_map.json")
 WORDS = (

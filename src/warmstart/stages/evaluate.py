@@ -72,13 +72,17 @@ def answers(
 ) -> tuple[dict[str, list[Any]], list[dict[str, Any]]]:
     """The columns that the task's metrics look at, and the predictor's answer to every row."""
     given: list[dict[str, Any]] = []
-    asked = (predictor.task.exam(row, number) for number, row in enumerate(_rows(rows)))
     with progress.bar("testing", len(rows)) as bar:
-        for prediction in _search(predictor, rows) or predictor.stream(asked):
+        for prediction in _search(predictor, rows) or predictor.stream(exams(predictor.task, rows)):
             given.append(prediction)
             bar.advance()
     wanted = [name for name in predictor.task.measured if name in rows.rows.column_names]
     return {name: list(rows.column(name)) for name in wanted}, given
+
+
+def exams(task: Task[Any], rows: Table) -> Iterator[Mapping[str, Any]]:
+    """Rows as a model is asked them when it is measured."""
+    return (task.exam(row, number) for number, row in enumerate(_rows(rows)))
 
 
 def _search(predictor: Predictor, rows: Table) -> Iterator[dict[str, Any]] | None:

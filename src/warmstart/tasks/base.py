@@ -153,6 +153,18 @@ class Task(ABC, Generic[OptionsT]):
         """
         return model
 
+    def restore(self, folder: Path | None) -> None:
+        """Take up the tensors of the task's own that it answers with, where the model is in another engine's hands.
+
+        Args:
+            folder: A model folder, or one that `keep` wrote into; None where they start anew.
+        """
+        return
+
+    def keep(self, folder: Path) -> None:
+        """Write the tensors of the task's own that it answers with beside an exported model; none by default."""
+        return
+
     def write(self, model: Any, tokenizer: Any, folder: Path) -> None:
         """Save model and tokenizer so that the library that has the head opens them."""
         model.save_pretrained(folder)

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from warmstart import metrics, schemes
 from warmstart.alignment import Pieces, join_words, pieces
-from warmstart.encoders.crf import CRF, load_crf
+from warmstart.encoders.crf import CRF, load_crf, save_crf
 from warmstart.errors import DataError, RecipeError
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
@@ -101,13 +101,21 @@ class Tag(Task[TagOptions]):
         return self.labels.config()
 
     def ready(self, model: Any, folder: Path | None) -> Any:
+        self.restore(folder)
+        if self.crf is not None:
+            model.crf = self.crf.to(model.device)
+            model.register_forward_hook(_with_crf)
+        return model
+
+    def restore(self, folder: Path | None) -> None:
         if self.options.crf:
             self.crf = self._crf()
             if folder is not None:
                 load_crf(self.crf, folder)
-            model.crf = self.crf.to(model.device)
-            model.register_forward_hook(_with_crf)
-        return model
+
+    def keep(self, folder: Path) -> None:
+        if self.crf is not None:
+            save_crf(self.crf, folder)
 
     def row(self, given: Any, number: int) -> Mapping[str, Any]:
         """A text, or a list of its words; a row may say `words`, too."""

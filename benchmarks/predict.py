@@ -1,0 +1,260 @@
+"""How much of the engine's speed reaches the answers: a run's stream beside the bare engine and a plain pipeline.
+
+The texts are of four data sets, short and long ones mixed, answered by MiniLM with a head for classify. All sides have
+one thread and take turns on the same stretches of texts; what is told is CPU time. The bare engine computes a stretch
+as it would be ideal: all its texts sorted by length, already in padded batches. The pipeline is that of transformers,
+32 texts at a time in the order they come. Finished stretches are kept, so that a run that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import torch
+
+from common import ROOT, arguments, finish, weights, write_page
+from padding import read_texts
+from warmstart.deploy.batches import alike
+from warmstart.deploy.predictor import Predictor
+
+SETS = {"rt-polarity": 0.35, "banking77": 0.3, "trec_qc": 0.15, "imdb": 0.2}
+"""The share of each data set among the texts."""
+STRETCH = 10_000
+"""Texts after which the sides take turns."""
+EVERY = {"bf16": 1, "fp32": 4}
+"""32 bits are slow: of its sides, only each fourth stretch is computed."""
+SHARE = 8
+"""The pipeline answers each eighth text of a stretch; it does not look ahead, so that these are like all."""
+KEPT = ROOT / ".cache" / "bench-predict.jsonl"
+MEMORY = (0.2, 20)
+"""Rows answered when memory is watched, as parts of the texts: 10,000 and 1,000,000 of 50,000."""
+
+
+def mixed(count: int) -> list[str]:
+    """So many texts of all sets, by chance; sets too small are repeated."""
+    found: list[str] = []
+    for name, share in SETS.items():
+        texts = read_texts(name, 20_000)["text"]
+        found += itertools.islice(itertools.cycle(texts), round(share * count))
+    random.Random(0).shuffle(found)
+    return found[:count]
+
+
+def make_run(folder: Path) -> Path:
+    """A run with a head for classify, hardly trained, and its export."""
+    import warmstart
+
+    if os.environ.get("WARMSTART_BENCH_TINY"):
+        sys.path.insert(0, str(ROOT / "tests"))
+        from tiny import save_tiny
+
+        model = str(save_tiny(folder / "encoder"))
+    else:
+        model = weights("minilm")
+    texts = read_texts("rt-polarity", 200)
+    with (folder / "train.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("text", "label"), *zip(texts["text"], texts["label"], strict=True)])
+    learn = {"max_steps": 20, "batch": 8, "precision": "fp32"}
+    train = str(folder / "train.csv")
+    made = warmstart.fit(model=model, train=train, test=train, out=folder / "run", learn=learn)
+    warmstart.export(made.folder, int8=True, max_drop=100)
+    return made.folder
+
+
+def timed(work: Callable[[], object]) -> float:
+    """CPU seconds."""
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def ideal(predictor: Predictor, texts: list[str]) -> list[dict[str, torch.Tensor]]:
+    """All texts sorted by length, in padded batches."""
+    features = [one for _, some in predictor.encode([{"text": text} for text in texts]) for one in some]
+    return [predictor.collate([features[index] for index in chosen]) for chosen in alike(features)]
+
+
+class Sides:
+    """What is measured side by side in one precision."""
+
+    def __init__(self, run: Path, precision: str) -> None:
+        import transformers
+
+        self.predictor = Predictor.load(run, precision)
+        self.pipeline = transformers.pipeline(
+            "text-classification",
+            model=str(run / "model"),
+            dtype=torch.bfloat16 if precision == "bf16" else torch.float32,
+            device="cpu",
+            truncation=True,
+        )
+
+    def measure(self, texts: list[str], first: bool) -> dict[str, float]:
+        """Texts per CPU second of each side."""
+        batches = ideal(self.predictor, texts)
+
+        def bare() -> None:
+            for batch in batches:
+                self.predictor.engine.compute(batch)
+
+        def ours() -> None:
+            for _ in self.predictor.stream({"text": text} for text in texts):
+                pass
+
+        some = texts[::SHARE]
+        sides: dict[str, tuple[int, Callable[[], object]]] = {
+            "ours": (len(texts), ours),
+            "bare": (len(texts), bare),
+            "pipeline": (len(some), lambda: self.pipeline(some, batch_size=32)),
+        }
+        names = list(sides) if first else list(reversed(sides))
+        return {name: sides[name][0] / timed(sides[name][1]) for name in names}
+
+
+def speeds(run: Path, texts: list[str], kept: Path | None) -> dict[str, Any]:
+    """The median over stretches of ours as a share of the bare engine, and as a multiple of the pipeline."""
+    found: list[dict[str, Any]] = _read(kept, len(texts))
+    done = {(one["precision"], one["start"]) for one in found}
+    for precision, every in EVERY.items():
+        sides: Sides | None = None
+        for number, start in enumerate(range(0, len(texts), STRETCH)):
+            if number % every or (precision, start) in done:
+                continue
+            sides = sides or Sides(run, precision)
+            if number == 0:
+                sides.measure(texts[:64], True)  # warms up
+            told = sides.measure(texts[start : start + STRETCH], number % 2 == 0)
+            found.append({"of": len(texts), "precision": precision, "start": start, **told})
+            print(found[-1], flush=True)
+            if kept is not None:
+                kept.parent.mkdir(exist_ok=True)
+                with kept.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(found[-1]) + "\n")
+    figures: dict[str, Any] = {}
+    for precision in EVERY:
+        own = [one for one in found if one["precision"] == precision]
+        figures[f"{precision}_of_bare"] = round(statistics.median(one["ours"] / one["bare"] for one in own), 3)
+        figures[f"{precision}_of_pipeline"] = round(statistics.median(one["ours"] / one["pipeline"] for one in own), 2)
+        figures[f"{precision}_texts_per_second"] = round(statistics.median(one["ours"] for one in own), 1)
+    return figures
+
+
+def _read(kept: Path | None, count: int) -> list[dict[str, Any]]:
+    if kept is None or not kept.is_file():
+        return []
+    return [one for one in map(json.loads, kept.read_text(encoding="utf-8").splitlines()) if one["of"] == count]
+
+
+def automatic(run: Path, texts: list[str]) -> dict[str, Any]:
+    """What `auto` takes, and its speed as a share of the fastest, all measured by turns on other texts of the mix."""
+    predictor = Predictor.load(run, "auto", "auto")
+    predictor.predict(texts[:1024])
+    assert predictor.trial is not None
+    engines = {name: Predictor.load(run, *reversed(name.split())) for name in predictor.trial["texts_per_second"]}
+    batches = ideal(predictor, texts[-512:])
+    times: dict[str, float] = dict.fromkeys(engines, 0.0)
+    for batch in [batches[0], *batches]:
+        for name, one in engines.items():
+            times[name] += timed(lambda one=one, batch=batch: one.engine.compute(batch))  # type: ignore[misc]
+    chosen = f"{predictor.trial['engine']} {predictor.trial['precision']}"
+    best = min(times, key=times.__getitem__)
+    share = round(times[best] / times[chosen], 3)
+    told = {name: round(512 / seconds, 1) for name, seconds in times.items()}
+    return {"auto": chosen, "auto_best": best, "auto_share": share, "engines": told}
+
+
+def memory(count: int) -> dict[str, float]:
+    """The highest resident memory in MB of a process that answers so many short texts with a tiny model."""
+    found = {}
+    for share in MEMORY:
+        rows = max(8, round(share * count))
+        command = [sys.executable, __file__, "--memory", str(rows)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found[f"mb_{rows}"] = float(done.stdout.splitlines()[-1])
+    return found
+
+
+def watch(rows: int) -> None:
+    """Answer so many short texts, one after the other, and tell the highest resident memory."""
+    import resource
+
+    os.environ["WARMSTART_BENCH_TINY"] = "1"
+
+    def texts() -> Iterator[dict[str, str]]:
+        return ({"text": f"the film {number} was good"} for number in range(rows))
+
+    with tempfile.TemporaryDirectory() as place:
+        os.environ["WARMSTART_CACHE"] = f"{place}/cache"
+        predictor = Predictor.load(make_run(Path(place)))
+        assert sum(1 for _ in predictor.stream(texts())) == rows
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def more(run: Path, texts: list[str]) -> dict[str, Any]:
+    """Figures of surfaces beyond this process."""
+    return {}
+
+
+def main() -> None:
+    """Measure and report."""
+    if sys.argv[1:2] == ["--memory"]:
+        watch(int(sys.argv[2]))
+        return
+    args = arguments(__doc__ or "", 50_000, "texts")
+    torch.set_num_threads(1)
+    texts = mixed(args.n)
+    with tempfile.TemporaryDirectory() as place:
+        os.environ["WARMSTART_CACHE"] = f"{place}/cache"
+        run = make_run(Path(place))
+        figures: dict[str, Any] = {"texts": len(texts), **speeds(run, texts, KEPT if args.write else None)}
+        figures |= automatic(run, texts) | memory(args.n) | more(run, texts)
+    if args.write:
+        write_page("predict", "Answers beside the bare engine", "make bench-predict", _page(figures))
+        KEPT.unlink(missing_ok=True)
+    finish(figures)
+
+
+def _page(figures: dict[str, Any]) -> str:
+    lines = [
+        f"{figures['texts']:,} real texts, short and long ones mixed (rt-polarity, banking77, TREC, IMDB), answered by",
+        "MiniLM with a head for classify: one thread, CPU time, all sides by turns on the same texts. `of engine` is",
+        "the speed as a share of the bare engine's over ideal batches, all texts sorted by length and padded already;",
+        "`pipeline` that of `transformers.pipeline`, 32 texts at a time, as a multiple of it.",
+        "",
+        "| precision | texts per second | of engine | times the pipeline |",
+        "| --- | --- | --- | --- |",
+    ]
+    for one in EVERY:
+        told = [figures[f"{one}_{name}"] for name in ("texts_per_second", "of_bare", "of_pipeline")]
+        lines.append(f"| {one} | {told[0]:,} | {told[1]:.1%} | {told[2]} |")
+    engines = ", ".join(f"{name} {speed:,}" for name, speed in figures["engines"].items())
+    peaks = " and ".join(
+        f"{value:,.0f} MB for {int(name[3:]):,}" for name, value in figures.items() if name[:3] == "mb_"
+    )
+    lines += [
+        "",
+        f"`--engine auto --precision auto` took {figures['auto']}; the fastest measured is {figures['auto_best']}, and",
+        f"what was taken has {figures['auto_share']:.1%} of its speed (texts per second: {engines}).",
+        "",
+        f"Highest memory of a process that answers short texts with a tiny model: {peaks} texts.",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

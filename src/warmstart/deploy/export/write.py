@@ -1,0 +1,53 @@
+"""The files of an export: the graph, and what else a predictor reads, so that the folder answers wherever it lies."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from warmstart.artifacts import verify
+from warmstart.deploy.batches import size
+from warmstart.deploy.engines.onnx import FILES, Onnx
+from warmstart.deploy.ensemble import members_of
+from warmstart.deploy.export.graph import write_graph
+from warmstart.deploy.export.same import check_lengths
+from warmstart.deploy.predictor import Predictor
+from warmstart.encoders.untrusted import SETTINGS, TEMPLATES, WORDS
+from warmstart.tasks.common.saved import FILE
+
+READ = {"config.json", "tokenizer.json", "tokenizer_config.json", *SETTINGS, *WORDS}
+"""The files of a model folder that make a config and a tokenizer."""
+SAMPLE = 4
+"""Rows that a model is traced with."""
+
+
+def write_export(predictor: Predictor, folder: Path, rows: Sequence[Mapping[str, Any]], out: Path) -> None:
+    """Write an export of a model folder into an empty folder.
+
+    Args:
+        predictor: The folder's, in PyTorch.
+        rows: Some to trace the model with, as the task is asked them.
+    """
+    first = (members_of(folder, verify(folder)) or [folder])[0]
+    inputs = sample(predictor, rows)
+    with tempfile.TemporaryDirectory(dir=out) as place:
+        path = Path(place) / FILES["fp32"]
+        write_graph(predictor.engine.model, inputs, path)  # type: ignore[attr-defined]
+        path.rename(out / FILES["fp32"])
+    check_lengths(predictor.engine, Onnx(out), inputs, predictor.window.tokens)
+    shutil.copyfile(folder / FILE, out / FILE)
+    for path in sorted(first.iterdir()):
+        if path.name in READ or path.suffix in TEMPLATES:
+            shutil.copyfile(path, out / path.name)
+    predictor.task.keep(out)
+
+
+def sample(predictor: Predictor, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A batch of a few texts of different length, so that nothing of a trace is for one length alone."""
+    found = predictor.by(predictor.engine).encode(rows)
+    features = sorted((feature for _, some in found for feature in some), key=size)
+    chosen = [features[place * (len(features) - 1) // (SAMPLE - 1)] for place in range(SAMPLE)]
+    return predictor.collate(chosen)

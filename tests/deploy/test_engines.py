@@ -1,0 +1,113 @@
+"""Engines: which there are, what they refuse, and how `auto` chooses the fastest."""
+
+import sys
+import time
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import warmstart
+from small import reviews
+from warmstart.deploy.batches import size
+from warmstart.deploy.engines import opening, trial
+from warmstart.deploy.export.same import hold_against
+from warmstart.deploy.predictor import Predictor
+from warmstart.errors import ModelError, RecipeError
+
+TEXTS = [text for text, _ in reviews(90)]
+
+
+@pytest.mark.parametrize(
+    ("engine", "precision"), [("onnx", "fp32"), ("openvino", "fp32"), ("onnx", "int8"), ("openvino", "bf16")]
+)
+def test_every_engine_answers(exported, engine, precision):
+    predictor = warmstart.load(exported, precision, engine)
+    assert (predictor.engine.name, predictor.engine.precision) == (engine, precision)
+    found = hold_against(warmstart.load(exported).predict(TEXTS), predictor.predict(TEXTS))
+    assert found.differ == 0
+    assert found.worst < (1e-4 if precision == "fp32" else 0.2)
+
+
+@pytest.mark.parametrize(
+    ("engine", "precision", "said"),
+    [
+        ("tensorrt", "fp32", "engine: found 'tensorrt'"),
+        ("torch", "int8", "--engine onnx"),
+        ("onnx", "bf16", "--engine torch or openvino"),
+        ("openvino", "fp16", "--engine torch"),
+        ("onnx", "fp8", "precision: found 'fp8'"),
+    ],
+)
+def test_what_there_is_not_is_refused(exported, engine, precision, said):
+    with pytest.raises(RecipeError, match=said):
+        warmstart.load(exported, precision, engine)
+
+
+def test_an_engine_that_answers_otherwise_is_not_used(exported, monkeypatch):
+    about = {"engines": {"onnx": {}, "openvino": {"refused": "OpenVINO answers 3 of 9 test rows otherwise"}}}
+    monkeypatch.setattr(opening, "open_export", lambda folder: (exported / "onnx", about))
+    with pytest.raises(ModelError, match="3 of 9"):
+        warmstart.load(exported, engine="openvino")
+    tried = opening.Opener(exported / "model", torch.nn.Module(), lambda: None).open("auto", "fp32").candidates
+    assert [str(one) for one in tried] == ["torch fp32", "onnx fp32"]
+
+
+def test_auto_takes_the_fastest(exported):
+    predictor = Predictor.load(exported, engine="auto", precision="auto")
+    answers = predictor.predict(TEXTS)
+    speeds = predictor.trial["texts_per_second"]
+    assert {"torch fp32", "onnx fp32", "onnx int8", "openvino fp32"} <= set(speeds)
+    assert f"{predictor.engine.name} {predictor.engine.precision}" == max(speeds, key=speeds.get)
+    assert hold_against(Predictor.load(exported).predict(TEXTS), answers).differ == 0
+
+
+def test_auto_tries_nothing_on_a_few_texts(exported, run):
+    predictor = Predictor.load(exported, engine="auto")
+    predictor.predict(TEXTS[:3])
+    assert predictor.trial == {"engine": "torch", "precision": "fp32", "why": "a trial takes 64 texts, and there are 3"}
+    predictor.predict(TEXTS)  # enough of them at last
+    assert "texts_per_second" in predictor.trial
+    alone = Predictor.load(run.folder, engine="auto")
+    alone.predict(TEXTS)
+    assert "nothing else" in alone.trial["why"]
+
+
+class Slow:
+    """An engine that takes a known time for each text."""
+
+    gives_vectors, precision = False, "fp32"
+
+    def __init__(self, name, seconds):
+        self.name, self.seconds = name, seconds
+
+    def compute(self, inputs):
+        time.sleep(self.seconds * len(inputs["input_ids"]))
+        return {}
+
+
+def test_a_trial_keeps_to_its_time(monkeypatch):
+    monkeypatch.setattr(trial, "SECONDS", 0.5)
+    sides = [trial.Candidate(name, "fp32", lambda n=name, s=s: Slow(n, s)) for name, s in (("a", 0.02), ("b", 0.01))]
+    started = time.perf_counter()
+    features = [{"input_ids": [1] * (64 + number)} for number in range(100)]
+    batch = lambda some: {"input_ids": torch.zeros(len(some), 1)}  # noqa: E731
+    engine, told = trial.settle(trial.Undecided(sides), features, batch)
+    assert engine.name == "b"
+    assert told["texts_per_second"]["b fp32"] == pytest.approx(100, rel=0.3)
+    assert time.perf_counter() - started < 2
+
+
+@given(st.lists(st.integers(1, 600), min_size=64, max_size=200))
+def test_a_trial_is_made_of_groups_of_like_length(lengths):
+    groups = trial.spread([{"input_ids": [0] * length} for length in lengths])
+    assert len(groups) == trial.GROUPS
+    assert all(groups)
+    assert [max(map(size, one)) for one in groups] == sorted(max(map(size, one)) for one in groups)
+
+
+def test_openvino_comes_without_its_telemetry(exported):
+    warmstart.load(exported, engine="openvino")
+    assert "openvino" in sys.modules
+    assert "openvino_telemetry" not in sys.modules
