@@ -41,6 +41,8 @@ EVERY = {"bf16": 1, "fp32": 4}
 SHARE = 8
 """The pipeline answers each eighth text of a stretch; it does not look ahead, so that these are like all."""
 KEPT = ROOT / ".cache" / "bench-predict.jsonl"
+RAY = 5000
+"""Texts that a worker of Ray answers."""
 MEMORY = (0.2, 20)
 """Rows answered when memory is watched, as parts of the texts: 10,000 and 1,000,000 of 50,000."""
 
@@ -205,9 +207,23 @@ def watch(rows: int) -> None:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
-def more(run: Path, texts: list[str]) -> dict[str, Any]:
-    """Figures of surfaces beyond this process."""
-    return {}
+def by_ray(run: Path, texts: list[str]) -> dict[str, Any]:
+    """The speed of one worker of Ray as a share of the bare engine's, timed before and after it, by the clock."""
+    from ray_speed import ray_rows_per_second
+
+    some = texts[:RAY]
+    predictor = Predictor.load(run, "bf16")
+    batches = ideal(predictor, some)
+
+    def bare() -> float:
+        started = time.perf_counter()
+        for batch in batches:
+            predictor.engine.compute(batch)
+        return len(some) / (time.perf_counter() - started)
+
+    before = bare()
+    ray = ray_rows_per_second(run, some, precision="bf16")
+    return {"ray_against_bare": round(2 * ray / (before + bare()), 3)}
 
 
 def main() -> None:
@@ -222,7 +238,9 @@ def main() -> None:
         os.environ["WARMSTART_CACHE"] = f"{place}/cache"
         run = make_run(Path(place))
         figures: dict[str, Any] = {"texts": len(texts), **speeds(run, texts, KEPT if args.write else None)}
-        figures |= automatic(run, texts) | memory(args.n) | more(run, texts)
+        figures |= automatic(run, texts) | memory(args.n) | by_ray(run, texts)
+    figures["against_bare"] = min(figures[f"{one}_of_bare"] for one in EVERY)
+    figures["against_pipeline"] = min(figures[f"{one}_of_pipeline"] for one in EVERY)
     if args.write:
         write_page("predict", "Answers beside the bare engine", "make bench-predict", _page(figures))
         KEPT.unlink(missing_ok=True)
@@ -250,6 +268,9 @@ def _page(figures: dict[str, Any]) -> str:
         "",
         f"`--engine auto --precision auto` took {figures['auto']}; the fastest measured is {figures['auto_best']}, and",
         f"what was taken has {figures['auto_share']:.1%} of its speed (texts per second: {engines}).",
+        "",
+        f"A worker of Ray with one thread, in bf16, has {figures['ray_against_bare']:.1%} of the bare engine's speed, by",
+        "the clock, from its first shard to its last.",
         "",
         f"Highest memory of a process that answers short texts with a tiny model: {peaks} texts.",
     ]

@@ -33,6 +33,7 @@ def test_a_labelling_without_room_is_refused_with_the_reason():
 
 def test_engines_give_the_same_answers(monkeypatch):
     monkeypatch.setenv("WARMSTART_PROOF_CASES", "classify,tag crf")
+    monkeypatch.setenv("WARMSTART_PROOF_SURFACES", "onnx,openvino")
     found = prove("same_answers", 20)
     assert (found["cases"], found["answers"], found["labels_differ"]) == (2, 80, 0)
     assert found["onnx_worst"] < 1e-4

@@ -222,7 +222,7 @@ def test_what_cannot_be_is_refused_before_anything_starts(work, run, tmp_path, m
         label(run.folder, Source((source,), {"text": "body"}), out, cpus=2)
     with pytest.raises(RecipeError, match=r"--keep ids: a.jsonl has no such column; did you mean 'id'"):
         label(run.folder, source, out, cpus=2, keep=["ids"])
-    with pytest.raises(RecipeError, match="--engine auto: workers on different machines"):
+    with pytest.raises(RecipeError, match="--engine auto: copies of a model would differ"):
         label(run.folder, source, out, cpus=2, engine="auto")
     with pytest.raises(DiskError, match=r"free, about .* needed"):
         preflight.check_out(Folder(str(out)), [Entry("a.jsonl", 1 << 60, 0)])

@@ -79,8 +79,10 @@ def command(
             f"--max-replicas {max_replicas}: found fewer than --replicas {replicas}, expected as many or more"
         )
     from warmstart.deploy import cluster
+    from warmstart.deploy.engines.opening import check_settled
     from warmstart.deploy.serving.models import open_all
 
+    check_settled(engine, precision)
     cluster.import_ray(own=ray is None)
     from warmstart.deploy.serving.app import App
     from warmstart.deploy.serving.replicas import RayBackend, Replicas

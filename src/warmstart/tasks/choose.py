@@ -137,6 +137,10 @@ class Choose(Task[ChooseOptions]):
             "probabilities": chances,
         }
 
+    @property
+    def gives(self) -> dict[str, str]:
+        return {"label": "whole", "ending": "text", "probability": "number", "probabilities": "text"}
+
     def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         return metrics.choices(answers, [given["label"] for given in predictions])
 

@@ -14,7 +14,7 @@ from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
 from warmstart.tasks.base import Feature, Mixing, Shown, Task
-from warmstart.tasks.common.labels import LabelMap
+from warmstart.tasks.common.labels import CHOSEN, LabelMap
 from warmstart.tasks.common.tables import share, table
 from warmstart.tasks.common.texts import PAIR, TEXT, encode_texts, pad
 from warmstart.windows import Window
@@ -108,6 +108,10 @@ class Classify(Task[ClassifyOptions]):
         scores = torch.as_tensor(logits).double()
         chances = (scores.sigmoid() if self.many else scores.softmax(dim=-1)).tolist()
         return [self._answer(row) for row in chances]
+
+    @property
+    def gives(self) -> dict[str, str]:
+        return {"labels": "text", "probabilities": "text"} if self.many else dict(CHOSEN)
 
     def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         gold = [self._target(answer) for answer in answers]

@@ -237,6 +237,10 @@ class Masked(Task[MaskedOptions]):
     def measured(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def gives(self) -> dict[str, str]:
+        return {"fills": "text", "log_probability": "number", "tokens": "whole"}
+
     def measure(
         self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
     ) -> dict[str, float]:

@@ -269,6 +269,10 @@ class Rank(Task[RankOptions]):
     def measured(self) -> tuple[str, ...]:
         return ("query", "document", "label", "query_id", "document_id")
 
+    @property
+    def gives(self) -> dict[str, str]:
+        return {"score": "number"}
+
     def measure(
         self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
     ) -> dict[str, float]:

@@ -13,7 +13,7 @@ from warmstart.errors import DataError, RecipeError, nearest
 from warmstart.options import Options
 from warmstart.schema import Column, Schema
 from warmstart.tasks.base import Feature, Mixing, Shown, Task
-from warmstart.tasks.common.labels import LabelMap
+from warmstart.tasks.common.labels import CHOSEN, LabelMap
 from warmstart.tasks.common.marks import TYPES, marked
 from warmstart.tasks.common.shown import TOKENS, Part, tokenised
 from warmstart.tasks.common.tables import table
@@ -153,6 +153,10 @@ class Relate(Task[RelateOptions]):
 
     def decode(self, logits: Any) -> list[dict[str, Any]]:
         return [self.labels.answer(row) for row in torch.as_tensor(logits).double().softmax(dim=-1).tolist()]
+
+    @property
+    def gives(self) -> dict[str, str]:
+        return dict(CHOSEN)
 
     def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         return metrics.relations(answers, [given["label"] for given in predictions], self.options.other)

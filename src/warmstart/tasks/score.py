@@ -68,6 +68,10 @@ class Score(Task[ScoreOptions]):
     def decode(self, logits: Any) -> list[dict[str, Any]]:
         return [{"score": score} for score in torch.as_tensor(logits).double().reshape(-1).tolist()]
 
+    @property
+    def gives(self) -> dict[str, str]:
+        return {"score": "number"}
+
     def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         return metrics.numbers(list(answers), [given["score"] for given in predictions])
 

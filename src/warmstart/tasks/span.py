@@ -168,6 +168,11 @@ class Span(Task[SpanOptions]):
     def scores(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[float]:
         return [self._f1(gold, one["answer"]) for gold, one in zip(columns["answers"], predictions, strict=True)]
 
+    @property
+    def gives(self) -> dict[str, str]:
+        place = {"answer": "text", "start": "whole", "end": "whole", "score": "number"}
+        return {**place, "no_answer_score": "number", "best": "text"}
+
     def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         gold = [[answer["text"] for answer in row] for row in answers]
         return metrics.answers(gold, [given["answer"] for given in predictions], self.options.f1 == "characters")

@@ -215,6 +215,10 @@ class Tag(Task[TagOptions]):
             return {"entities": entities}
         return {"entities": entities, "tags": word_tags(row["words"], entities, self.options.scheme)}
 
+    @property
+    def gives(self) -> dict[str, str]:
+        return {"entities": "text", "tags": "text"}
+
     def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """By seqeval in its strict mode; each row is cut where any entity, true or given, begins or ends."""
         both = [segments(gold, given["entities"]) for gold, given in zip(answers, predictions, strict=True)]

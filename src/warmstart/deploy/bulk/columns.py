@@ -18,26 +18,6 @@ GROUP = 10_000
 """Rows in a row group of an output file."""
 Kinds = Mapping[str, str]
 
-_CHOSEN = {"label": "text", "probability": "number", "probabilities": "text"}
-ANSWERS: dict[str, dict[str, str]] = {
-    "classify": {**_CHOSEN, "labels": "text"},
-    "score": {"score": "number"},
-    "tag": {"entities": "text", "tags": "text"},
-    "span": {
-        "answer": "text",
-        "start": "whole",
-        "end": "whole",
-        "score": "number",
-        "no_answer_score": "number",
-        "best": "text",
-    },
-    "rank": {"score": "number"},
-    "choose": {**_CHOSEN, "label": "whole", "ending": "text"},
-    "relate": _CHOSEN,
-    "masked": {"fills": "text", "log_probability": "number", "tokens": "whole"},
-}
-"""What a task's answers hold: text (lists and mappings as JSON), a number or a whole number."""
-
 
 def columns_of(task: Task[Any], asked: Sequence[str], keep: Sequence[str], least: float | None) -> dict[str, str]:
     """The names and kinds of the output's columns, in order.
@@ -47,11 +27,7 @@ def columns_of(task: Task[Any], asked: Sequence[str], keep: Sequence[str], least
         keep: Columns of the input to keep instead, as text.
         least: The least confidence; with one, each answer says whether it was `answered`.
     """
-    answers = dict(ANSWERS[task.name])
-    if task.name == "classify":
-        many = getattr(task, "many", False)
-        answers = {name: kind for name, kind in answers.items() if name not in (_CHOSEN if many else {"labels"})}
-        answers |= {"probabilities": "text"} if many else {}
+    answers = task.gives
     if least is not None:
         answers["answered"] = "yes"
     kept = list(dict.fromkeys(keep or [name for name in asked if name not in answers]))

@@ -33,7 +33,7 @@ from warmstart.deploy.bulk.plan import (
 )
 from warmstart.deploy.bulk.work import RECORDS, Work
 from warmstart.deploy.cluster import LOCAL, connected
-from warmstart.errors import Busy, RecipeError
+from warmstart.errors import Busy
 from warmstart.progress import Progress, silent
 
 VERSIONS = ("warmstart", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
@@ -80,13 +80,15 @@ def label(
         store: Bytes of its object store.
     """
     reading = Source((source,)) if isinstance(source, str) else source
-    _check_alike(engine, precision)
     folder, names = split(reading.files[0])
     target = Folder(str(out))
     room = _Room(address, workers, threads, gpus, preflight.worker_memory(Path(run)), cpus, store)
     inputs, left_out = _inputs(folder, names, target, reading)
-    from warmstart.deploy.bulk.worker import model_fingerprint  # heavy: only when the rest is well
+    # Heavy: only when the rest is well.
+    from warmstart.deploy.bulk.worker import model_fingerprint
+    from warmstart.deploy.engines.opening import check_settled
 
+    check_settled(engine, precision)
     about = (tuple(keep), least, engine, precision, threads)
     work = Work(str(Path(run).absolute()), model_fingerprint(str(run)), folder, target, reading, *about)
     job = _Job(work, inputs, left_out, rows_per_shard, files_per_group, progress)
@@ -123,13 +125,6 @@ class _Room:
                 found = ray.cluster_resources()
                 self.workers = preflight.check_cluster(found, self.workers, self.threads, self.gpus, self.memory)
             yield ray
-
-
-def _check_alike(engine: str, precision: str) -> None:
-    """Refuse what each worker would settle for itself."""
-    for name, said in {"--engine": engine, "--precision": precision}.items():
-        if said == "auto":
-            raise RecipeError(f"{name} auto: workers on different machines would differ; say which it is to be")
 
 
 def _inputs(folder: Folder, names: list[str] | None, out: Folder, reading: Source) -> tuple[list[Entry], list[str]]:

@@ -83,6 +83,16 @@ class Opener:
                 yield name, one
 
 
+def check_settled(name: str, precision: str) -> None:
+    """Refuse what every copy of a model would choose for itself, on its own machine; and what there is not."""
+    for option, said in {"--engine": name, "--precision": precision}.items():
+        if said == AUTO:
+            raise RecipeError(
+                f"{option} auto: copies of a model would differ, each choosing for itself; say which it is to be"
+            )
+    check_names(name, precision)
+
+
 def check_names(name: str, precision: str) -> None:
     """Refuse an engine that there is not, and a number format that it does not have."""
     if name not in {*FORMATS, AUTO}:

@@ -9,6 +9,9 @@ from typing import Any
 
 from warmstart.errors import DataError, ModelError, nearest
 
+CHOSEN = {"label": "text", "probability": "number", "probabilities": "text"}
+"""What the answer of one label holds, as `Task.gives` says it."""
+
 
 @dataclass(frozen=True)
 class LabelMap:
