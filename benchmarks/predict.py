@@ -27,6 +27,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import torch
 
+import warmstart
 from common import ROOT, arguments, finish, weights, write_page
 from padding import read_texts
 from warmstart.deploy.batches import alike
@@ -58,11 +59,9 @@ def mixed(count: int) -> list[str]:
     return found[:count]
 
 
-def make_run(folder: Path) -> Path:
-    """A run with a head for classify, hardly trained, and its export."""
-    import warmstart
-
-    if os.environ.get("WARMSTART_BENCH_TINY"):  # read here: `watch` sets it
+def make_run(folder: Path, tiny: bool = TINY) -> Path:
+    """A run with a head for classify, hardly trained."""
+    if tiny:
         sys.path.insert(0, str(ROOT / "tests"))
         from tiny import save_tiny
 
@@ -74,9 +73,7 @@ def make_run(folder: Path) -> Path:
         csv.writer(file).writerows([("text", "label"), *zip(texts["text"], texts["label"], strict=True)])
     learn = {"max_steps": 20, "batch": 8, "precision": "fp32"}
     train = str(folder / "train.csv")
-    made = warmstart.fit(model=model, train=train, test=train, out=folder / "run", learn=learn)
-    warmstart.export(made.folder, int8=True, max_drop=100)
-    return made.folder
+    return warmstart.fit(model=model, train=train, test=train, out=folder / "run", learn=learn).folder
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -184,27 +181,24 @@ def automatic(run: Path, texts: list[str]) -> dict[str, Any]:
 def memory(count: int) -> dict[str, float]:
     """The highest resident memory in MB of a process that answers so many short texts with a tiny model."""
     found = {}
-    for share in MEMORY:
-        rows = max(8, round(share * count))
-        command = [sys.executable, __file__, "--memory", str(rows)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found[f"mb_{rows}"] = float(done.stdout.splitlines()[-1])
+    with tempfile.TemporaryDirectory() as place:
+        run = make_run(Path(place), tiny=True)
+        for share in MEMORY:
+            rows = max(8, round(share * count))
+            command = [sys.executable, __file__, "--memory", str(rows), str(run)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            found[f"mb_{rows}"] = float(done.stdout.splitlines()[-1])
     return found
 
 
-def watch(rows: int) -> None:
+def watch(rows: int, run: str) -> None:
     """Answer so many short texts, one after the other, and tell the highest resident memory."""
     import resource
-
-    os.environ["WARMSTART_BENCH_TINY"] = "1"
 
     def texts() -> Iterator[dict[str, str]]:
         return ({"text": f"the film {number} was good"} for number in range(rows))
 
-    with tempfile.TemporaryDirectory() as place:
-        os.environ["WARMSTART_CACHE"] = f"{place}/cache"
-        predictor = Predictor.load(make_run(Path(place)))
-        assert sum(1 for _ in predictor.stream(texts())) == rows
+    assert sum(1 for _ in Predictor.load(run).stream(texts())) == rows
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
@@ -230,7 +224,7 @@ def by_ray(run: Path, texts: list[str]) -> dict[str, Any]:
 def main() -> None:
     """Measure and report."""
     if sys.argv[1:2] == ["--memory"]:
-        watch(int(sys.argv[2]))
+        watch(int(sys.argv[2]), sys.argv[3])
         return
     args = arguments(__doc__ or "", 50_000, "texts")
     torch.set_num_threads(1)
@@ -238,6 +232,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         os.environ["WARMSTART_CACHE"] = f"{place}/cache"
         run = make_run(Path(place))
+        warmstart.export(run, int8=True, max_drop=100)
         figures: dict[str, Any] = {"texts": len(texts), **speeds(run, texts, KEPT if args.write else None)}
         figures |= automatic(run, texts) | memory(args.n)
         if not TINY:  # the tests start Ray often enough

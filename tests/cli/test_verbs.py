@@ -1,9 +1,9 @@
 """The verbs as a user types them: what they print, what they write, and how they fail."""
 
 import csv
+import io
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -146,17 +146,20 @@ def test_show_a_run_and_the_layers_of_its_model(run, encoder):
         (["fit"], 2, "Missing argument"),
     ],
 )
-def test_a_failure_is_a_sentence_and_an_exit_code_never_a_traceback(words, code, said, encoder, files, run, tmp_path):
+def test_a_failure_is_a_sentence_and_an_exit_code_never_a_traceback(
+    words, code, said, encoder, files, run, tmp_path, monkeypatch, capsys
+):
     stands_for = {"TRAIN": files["train"], "MODEL": encoder, "RUN": str(run.folder)}
-    words = [stands_for.get(word, word) for word in words]
-    program = f"import sys; sys.argv = {['warmstart', *words]!r}; from warmstart.cli.main import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL
-    )
-    assert done.returncode == code, done.stderr
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    monkeypatch.setattr(sys, "argv", ["warmstart", *(stands_for.get(word, word) for word in words)])
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as left:
+        main()
+    told = capsys.readouterr()
+    assert left.value.code == code, told.err
+    assert said in told.err
+    assert "Traceback" not in told.err
+    assert told.out == ""
 
 
 def test_a_fault_of_ours_is_called_one(monkeypatch, capsys):

@@ -113,14 +113,14 @@ Panic.__name__ = "PanicException"
 
 def test_a_row_that_makes_the_tokenizer_panic_is_found_and_set_aside_alone(work, alone, monkeypatch):
     made = Worker(work)
-    encode = made.predictor._encode
+    encode = made.predictor.encode
 
     def panics(rows):
         if any("film 3 " in row["text"] for row in rows):
             raise Panic("index out of range")
         return encode(rows)
 
-    monkeypatch.setattr(made.predictor, "_encode", panics)
+    monkeypatch.setattr(made.predictor, "encode", panics)
     answers, aside = made._tried(alone[0].shards[0])
     assert [row["error"] for row in aside if "film 3 " in row["raw"]] == ["PanicException: index out of range"]
     assert len(answers) + len(aside) == SIZE

@@ -182,7 +182,7 @@ def _lines(folder: Folder, name: str, start: int = 0) -> Iterator[bytes]:
         file.seek(start)
         while line := file.readline(LONGEST_LINE):
             if len(line) == LONGEST_LINE:
-                raise DataError(f"{name}: a line of more than {LONGEST_LINE:,} bytes; is it another format?", "line")
+                raise DataError(f"{name}: a line of more than {LONGEST_LINE:,} bytes; is it another format?")
             yield line
 
 
