@@ -45,14 +45,17 @@ def by_ray(run: Path, rows: list[Any]) -> Answers:
     """Answers of a worker of Ray, read from the files that it wrote."""
     import pyarrow.parquet as pq
 
+    from warmstart.data.source import Source
     from warmstart.deploy.bulk.label import label
 
     task = Predictor.load(run).task
-    asked = ({name: one for name, one in task.row(*each).items() if one is not None} for each in _numbered(rows))
+    asked = [{name: one for name, one in task.row(*each).items() if one is not None} for each in _numbered(rows)]
     with tempfile.TemporaryDirectory() as place:
         source = Path(place) / "rows.jsonl"
         source.write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
-        manifest = label(run, str(source), Path(place) / "out", workers=1, cpus=2, rows_per_shard=500)
+        columns = {name: name for row in asked for name in row if name in task.reads}
+        reading = Source((str(source),), columns)
+        manifest = label(run, reading, Path(place) / "out", workers=1, cpus=2, rows_per_shard=500)
         assert manifest["answered"] == len(rows), manifest
         files = sorted((Path(place) / "out").glob("group-*/[0-9]*.parquet"))
         found = [row for file in files for row in pq.read_table(file).to_pylist()]

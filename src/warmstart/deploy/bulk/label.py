@@ -33,7 +33,7 @@ from warmstart.deploy.bulk.plan import (
 )
 from warmstart.deploy.bulk.work import RECORDS, Work
 from warmstart.deploy.cluster import LOCAL, connected
-from warmstart.errors import Busy
+from warmstart.errors import Busy, RecipeError
 from warmstart.progress import Progress, silent
 
 VERSIONS = ("warmstart", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
@@ -235,7 +235,10 @@ def _asked(work: Work) -> tuple[Work, tuple[Wanted, ...]]:
     columns = {name: column for name, column in work.source.columns.items() if name not in schema.answers}
     source = replace(work.source, columns=columns, queries=None, documents=None)
     found = wanted(source, schema.questions())
-    columns_of(task, [want.column.name for want in found], work.keep, work.least)
+    names = [want.column.name for want in found]
+    if task.pair and "pair" in schema.names and "pair" not in names:
+        raise RecipeError("this model reads pairs of texts; say which column holds the second one, as --pair other")
+    columns_of(task, names, work.keep, work.least)
     if work.least is not None:
         check_least(task, work.least)
     return replace(work, source=source), found
