@@ -13,6 +13,8 @@ from warmstart.errors import MissingExtra, RunError
 
 LOCAL = "local"
 """The address that stands for a Ray of our own."""
+TRIES = 3
+"""How often a Ray of our own is started: another one that starts at the same time may take the port it had found."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
 """What every Ray is told before it is imported: no telemetry, and nobody gets in without a token."""
 
@@ -32,23 +34,27 @@ def connected(address: str = LOCAL, cpus: int | None = None, store: int | None =
     if ray.is_initialized():
         raise RunError("Ray is running in this process already; call ray.shutdown() first")
     asked: dict[str, Any] = {"num_cpus": cpus, "object_store_memory": store, "include_dashboard": False}
+    _start(ray, address, asked if address == LOCAL else {}, TRIES if address == LOCAL else 1)
     try:
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            logging_level="error",
-            **(asked if address == LOCAL else {}),
-        )
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _start(ray: Any, address: str, asked: dict[str, Any], tries: int) -> None:
+    """Connect, after a Ray of our own was started."""
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="error", **asked)
     except (ConnectionError, RuntimeError, ValueError) as error:
+        ray.shutdown()
+        if tries > 1:
+            _start(ray, address, asked, tries - 1)
+            return
         reason = " ".join(str(error).split())[:300]
         raise RunError(
             f"--ray {address}: {reason}. Expected the address of a running cluster, with its token in "
             "RAY_AUTH_TOKEN or ~/.ray/auth_token; without an address, Ray is started here"
         ) from None
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
 
 
 def import_ray(own: bool) -> Any:

@@ -84,13 +84,12 @@ def label(
     target = Folder(str(out))
     room = _Room(address, workers, threads, gpus, preflight.worker_memory(Path(run)), cpus, store)
     inputs, left_out = _inputs(folder, names, target, reading)
-    # Heavy: only when the rest is well.
-    from warmstart.deploy.bulk.worker import model_fingerprint
+    from warmstart.deploy.bulk.worker import model_fingerprint  # heavy: only when the rest is well
     from warmstart.deploy.engines.opening import check_settled
 
     check_settled(engine, precision)
-    about = (tuple(keep), least, engine, precision, threads)
-    work = Work(str(Path(run).absolute()), model_fingerprint(str(run)), folder, target, reading, *about)
+    which = (str(Path(run).absolute()), model_fingerprint(str(run)))
+    work = Work(*which, folder, target, reading, tuple(keep), least, engine, precision, threads)
     job = _Job(work, inputs, left_out, rows_per_shard, files_per_group, progress)
     with _alone(target):
         job.settle()
