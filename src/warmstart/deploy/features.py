@@ -22,7 +22,7 @@ from warmstart.deploy.ensemble import MEMBERS, members_of
 from warmstart.deploy.predictor import Text, model_folder
 from warmstart.encoders.load import load_alone, load_config, load_tokenizer, most_tokens
 from warmstart.encoders.pooling import SlicePooling
-from warmstart.encoders.precision import resolve
+from warmstart.encoders.precision import computing, resolve
 from warmstart.encoders.states import hidden_states, pooling_of
 from warmstart.errors import DataError, ModelError, RecipeError
 from warmstart.tasks.common.saved import FILE, open_task
@@ -153,11 +153,10 @@ class Extractor:
         """Vectors of a padded batch; a text of many slices goes through the encoder a few at a time."""
         slices = inputs.pop("slices", None)
         every = any(pooling.needs_all for pooling in self.poolings)
-        kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.precision, torch.float32)
         found = []
         for start in range(0, len(inputs["input_ids"]), batch):
             given = {name: tensor[start : start + batch].to(self.device) for name, tensor in inputs.items()}
-            with torch.autocast(self.device.type, dtype=kind, enabled=self.precision != "fp32"):
+            with computing(self.precision, self.device):
                 states = hidden_states(self.encoder, given, every)
                 pooled = [pooling(states, given["attention_mask"]) for pooling in self.poolings]
             found.append(torch.cat(pooled, dim=-1).float())

@@ -21,8 +21,6 @@ from warmstart.tasks.base import Task
 from warmstart.tasks.common.texts import count_slices
 from warmstart.windows import Window
 
-BATCH = 64
-"""Rows of tokens computed at once."""
 ANSWERS = ("labels", "start_positions", "end_positions")
 ROWS = {"vectors": 1024, "states": 128}
 """Rows read ahead, so that those of like length can share a batch; of tokens' states fewer fit into memory."""
@@ -73,7 +71,7 @@ def _write(
                 plain = {name: column.to_pylist() for name, column in columns.items()}
                 features = [dict(zip(plain, values, strict=True)) for values in zip(*plain.values(), strict=True)]
                 found: list[Any] = [None] * len(features)
-                for chosen in alike(features, BATCH):
+                for chosen in alike(features):
                     some = _features(model, [features[index] for index in chosen], task, tokenizer, precision)
                     for index, array in zip(chosen, some, strict=True):
                         found[index] = array

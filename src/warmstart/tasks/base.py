@@ -291,9 +291,9 @@ class Task(ABC, Generic[OptionsT]):
         return self
 
     @property
+    @abstractmethod
     def gives(self) -> dict[str, str]:
         """What an answer holds, by name: `text` (lists and mappings as JSON), a `number`, or a `whole` number."""
-        raise NotImplementedError
 
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
         """Refuse answers that this task has not learned; `where(i)` names the row of answer i."""

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
+from warmstart.artifacts import MANIFEST
 from warmstart.data.source import Wanted, wanted
 from warmstart.data.values import Fault, Values
 from warmstart.deploy.bulk.columns import ROW, answers_file, aside_file, columns_of, plain
@@ -16,6 +17,7 @@ from warmstart.deploy.bulk.places import Folder
 from warmstart.deploy.bulk.plan import Shard, write_json
 from warmstart.deploy.bulk.records import Found, check_format, parquet_records, text_records
 from warmstart.deploy.bulk.work import RECORDS, Work
+from warmstart.deploy.exported import source_of
 from warmstart.deploy.held_back import held_back
 from warmstart.deploy.predictor import Predictor, model_folder
 from warmstart.errors import RunError
@@ -215,10 +217,10 @@ def publish(
 
 def model_fingerprint(run: str) -> str:
     """What tells one model from another: the checksum of its manifest, which has those of all its files."""
-    manifest = model_folder(run) / "manifest.json"
-    if not manifest.is_file():
-        raise RunError(f"{run}: the model has no manifest.json; give a run that `warmstart fit` finished")
-    return hashlib.sha256(manifest.read_bytes()).hexdigest()
+    folder = model_folder(run)
+    if not (folder / MANIFEST).is_file():
+        raise RunError(f"{run}: the model has no {MANIFEST}; give a run that `warmstart fit` finished")
+    return source_of(folder)
 
 
 def _found(work: Work, shard: Shard, columns: Sequence[Wanted]) -> Iterator[Found]:
