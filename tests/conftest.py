@@ -13,8 +13,6 @@ from tiny import save_tiny
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-# Read when ray is first imported, by whichever test: it keeps to loopback.
-os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -2,11 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from processes import finish
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -14,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def prove(name: str, n: int, *more: str) -> dict:
     env = {**os.environ, "PYTHONPATH": f"{ROOT / 'benchmarks'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     command = [sys.executable, ROOT / "proofs" / f"{name}.py", "--n", str(n), *more]
-    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    done = finish(command, env=env)
     if "unshare" in done.stderr and "not permitted" in done.stderr:
         pytest.skip("this machine allows no mount namespace of one's own")
     assert done.returncode == 0, done.stderr[-3000:]

@@ -3,12 +3,12 @@
 import argparse
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from processes import finish
 from small import FAST
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -17,7 +17,8 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 def sample(script, n, **environment):
     """The figures that a benchmark ends with."""
     command = [sys.executable, BENCHMARKS / script, "--n", str(n)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **environment})
+    done = finish(command, env={**os.environ, **environment})
+    assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 

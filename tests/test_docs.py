@@ -8,8 +8,8 @@ they stand. A block whose fence says `{.norun}` is shown only.
 import os
 import re
 import shutil
-import subprocess
 import tempfile
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 import warm
+from processes import finish, one_ray
 from tiny import save_japanese, save_tiny
 from warmstart.recipe import Recipe, load_recipe, load_sweep
 
@@ -125,9 +126,8 @@ def run(python: list[Block], page: Path, folder: Path, environment: dict[str, st
 
 def check(command: list[str], where: str, folder: Path, environment: dict[str, str]) -> None:
     # `env` looks the command up in the PATH given here.
-    done = subprocess.run(
-        ["/usr/bin/env", *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
-    )
+    with one_ray() if "--ray" in command[-1] else nullcontext():
+        done = finish(["/usr/bin/env", *command], cwd=folder, env=environment)
     assert done.returncode == 0, f"{where} left with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
 
 

@@ -10,6 +10,8 @@ import contextlib
 import json
 import os
 import runpy
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -72,8 +74,14 @@ def serve(address: str) -> None:
                     _run(streams, *json.loads(request))
                 for stream in streams:
                     os.close(stream)
+                ended = os.pidfd_open(child)
+                # The one who asked may go first, where a test gave up on it: the command goes with it.
+                if ended not in select.select([ended, sock], [], [])[0]:
+                    os.kill(child, signal.SIGKILL)
+                os.close(ended)
                 _, status = os.waitpid(child, 0)
-                sock.sendall(str(os.waitstatus_to_exitcode(status) % 256).encode())
+                with contextlib.suppress(BrokenPipeError):
+                    sock.sendall(str(os.waitstatus_to_exitcode(status) % 256).encode())
 
 
 def _run(streams: list[int], name: str, arguments: list[str], folder: str, environment: dict[str, str]) -> None:

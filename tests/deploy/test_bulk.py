@@ -4,7 +4,8 @@ import errno
 import json
 import os
 import signal
-import threading
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from processes import PATIENCE, one_ray, started
 from small import reviews
 from warmstart.cli.main import app
 from warmstart.data.source import Source
@@ -27,6 +29,7 @@ from warmstart.deploy.bulk.places import Entry, Folder
 from warmstart.deploy.bulk.plan import Shard, cut
 from warmstart.deploy.bulk.work import Work
 from warmstart.deploy.bulk.worker import Worker, model_fingerprint
+from warmstart.deploy.cluster import import_ray
 from warmstart.deploy.predictor import Predictor
 from warmstart.errors import DataError, DiskError, RecipeError, RunError
 
@@ -161,18 +164,26 @@ def test_what_a_worker_raises_is_told_in_its_own_words(work, alone):
         _unless_failed({"failed": "ZeroDivisionError", "told": "by zero", "errno": None}, work.out)
 
 
-def kill_a_worker(out: Path, killed: list[int], heard: set[str]) -> None:
-    """SIGKILL a worker that has answered something, after a look at where Ray listens."""
-    until = time.monotonic() + 120
-    while time.monotonic() < until and not killed:
+# In a process of its own: one that speaks with Ray leaves at once where its Ray dies.
+LABEL = f"""
+import json, sys
+from warmstart.deploy.bulk.label import label
+print(json.dumps(label(*sys.argv[1:], workers=1, cpus=2, rows_per_shard={SIZE})))
+"""
+
+
+def kill_a_worker(driver: subprocess.Popen[str], out: Path) -> set[str]:
+    """SIGKILL a worker that has answered something, after a look at where Ray listens, which is given."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until and driver.poll() is None:
         if next(out.rglob("records/*.json"), None):
-            started = psutil.Process().children(recursive=True)
-            heard |= {ip for one in started for ip in _listens(one)}
-            workers = [one for one in started if _works(one)]
-            for one in workers[:1]:
+            children = psutil.Process(driver.pid).children(recursive=True)
+            heard = {ip for one in children for ip in _listens(one)}
+            for one in filter(_works, children):
                 os.kill(one.pid, signal.SIGKILL)
-                killed.append(one.pid)
+                return heard
         time.sleep(0.005)
+    raise AssertionError(f"no worker was there to be killed; the driver left with {driver.poll()}")
 
 
 def _listens(process: psutil.Process) -> set[str]:
@@ -190,15 +201,11 @@ def _works(process: psutil.Process) -> bool:
 
 
 def test_ray_gives_the_same_bytes_though_a_worker_is_killed(work, alone, run, tmp_path):
-    killed: list[int] = []
-    heard: set[str] = set()
     out = tmp_path / "out"
-    killer = threading.Thread(target=kill_a_worker, args=(out, killed, heard))
-    killer.start()
     source = str(work.folder.local)
-    manifest = label(run.folder, source, out, workers=1, cpus=2, rows_per_shard=SIZE)
-    killer.join()
-    assert len(killed) == 1
+    with one_ray(), started([sys.executable, "-c", LABEL, run.folder, source, out], stdout=subprocess.PIPE) as driver:
+        heard = kill_a_worker(driver, out)
+        manifest = json.loads(driver.communicate(timeout=PATIENCE)[0].splitlines()[-1])
     assert heard <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
     assert (manifest["rows"], manifest["answered"], manifest["set_aside"]) == (157, 150, 7)
     assert parquets(Folder(str(out))) == parquets(work.out)
@@ -229,6 +236,14 @@ def test_what_cannot_be_is_refused_before_anything_starts(work, run, tmp_path, m
     monkeypatch.setattr(preflight, "free_memory", lambda: 1 << 28)
     with pytest.raises(RunError, match="free memory on this machine, 1 worker"):
         label(run.folder, source, out, cpus=2)
+
+
+def test_a_ray_that_was_not_told_to_keep_to_itself_is_not_started(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", object())
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with pytest.raises(RunError, match=r"set .*RAY_AUTH_MODE=token.* before this process starts"):
+        import_ray(own=True)
+    assert os.environ["RAY_AUTH_MODE"] == "disabled"
 
 
 def test_a_cluster_without_room_is_refused():

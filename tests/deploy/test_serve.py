@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from processes import one_ray, started
 from small import reviews
 from warmstart.artifacts import republish
 
@@ -29,11 +30,8 @@ PATIENCE = 120
 class Served:
     """A server in a process of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "warmstart.cli.main", "serve", f"reviews={folder}", "--port", "0", "--json"]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path()}
-        )
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
         self.lines: list[dict] = []
         self.said = threading.Condition()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -77,10 +75,10 @@ def folder(run, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(folder):
-    served = Served(folder)
-    yield served
-    served.process.kill()
-    served.process.wait()
+    command = [sys.executable, "-m", "warmstart.cli.main", "serve", f"reviews={folder}", "--port", "0", "--json"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with one_ray(), started(command, env={**os.environ, "PYTHONPATH": path()}, **pipes) as process:
+        yield Served(process)
 
 
 def test_answers_are_those_of_a_local_predictor(server, run):

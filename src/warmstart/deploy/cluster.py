@@ -17,6 +17,8 @@ TRIES = 3
 """How often a Ray of our own is started: another one that starts at the same time may take the port it had found."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
 """What every Ray is told before it is imported: no telemetry, and nobody gets in without a token."""
+OWN = {"RAY_AUTH_MODE": "token", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""What a Ray of our own is told, whatever was said before; the second keeps it to loopback, as on other systems."""
 
 
 @contextmanager
@@ -63,16 +65,21 @@ def import_ray(own: bool) -> Any:
     Args:
         own: Ray is to be started here; then it listens on loopback alone, with a token that nobody else knows.
     """
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
     if own:
-        # The switch that makes Ray keep to loopback, as it does on systems where it has no clusters.
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-        if "ray" in sys.modules and sys.modules["ray"]._private.ray_constants.ENABLE_RAY_CLUSTER:
-            raise RunError("ray was imported before it could be told to keep to loopback; import warmstart first")
+        untold = {name: value for name, value in OWN.items() if os.environ.get(name) != value}
+        if untold and "ray" in sys.modules:
+            # Ray's processes would be told, and the part of it in this one not: they could not speak.
+            said = " ".join(f"{name}={value}" for name, value in untold.items())
+            raise RunError(
+                "ray was imported before it could be told to keep to loopback and ask for a token; set "
+                f"{said} before this process starts, or label in another one (warmstart predict --ray local)"
+            )
+        os.environ.update(untold)
         # Ray's workers else give way to every other process of the machine.
         os.environ.setdefault("RAY_worker_niceness", "0")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
     try:
         import ray
     except ImportError:
