@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import warmstart
+from processes import finish
 from small import reviews
 from warmstart.deploy.batches import size
 from warmstart.deploy.engines import opening, trial
@@ -28,6 +29,25 @@ def test_every_engine_answers(exported, engine, precision):
     found = hold_against(warmstart.load(exported).predict(TEXTS), predictor.predict(TEXTS))
     assert found.differ == 0
     assert found.worst < (1e-4 if precision == "fp32" else 0.2)
+
+
+SIGNALLED = """
+import faulthandler, gc, os, signal, sys
+from pathlib import Path
+from warmstart.deploy.engines.openvino import OpenVino
+faulthandler.enable()
+signal.signal(signal.SIGUSR1, lambda *given: print("handled"))
+opened = [OpenVino(Path(sys.argv[1])) for _ in range(2)]
+while opened:
+    opened.pop(0)
+    gc.collect()
+os.kill(os.getpid(), signal.SIGUSR1)
+"""
+
+
+def test_a_signal_after_openvino_was_closed_twice_is_handled(exported):
+    done = finish([sys.executable, "-c", SIGNALLED, exported / "onnx"])
+    assert (done.returncode, done.stdout) == (0, "handled\n"), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ class OpenVino(Graph):
     name = "openvino"
 
     def __init__(self, folder: Path, precision: str = "fp32") -> None:
-        openvino = import_openvino()
+        core = _core()
         path = folder / FILES["fp32"]
         self.inputs, self.outputs = check_graph(path)
         settings = {
@@ -39,7 +40,7 @@ class OpenVino(Graph):
             "ENABLE_CPU_PINNING": False,
         }
         try:
-            self.model = openvino.Core().compile_model(str(path), "CPU", settings)
+            self.model = core.compile_model(str(path), "CPU", settings)
         except RuntimeError as error:
             raise ModelError(f"{path}: OpenVINO cannot open it: {' '.join(str(error).split())[:300]}") from None
         self.precision = precision
@@ -48,6 +49,16 @@ class OpenVino(Graph):
         found = self.model({name: tensor.numpy() for name, tensor in inputs.items()})
         # Copied: the next pass writes into the same memory.
         return {name: torch.from_numpy(found[place].copy()) for place, name in enumerate(self.outputs)}
+
+
+@cache
+def _core() -> Any:
+    """The only core of this process, which stays to its end.
+
+    Each core puts a stack for signals in the place of another's and takes it back when it goes: of two, the first one
+    to go leaves the other its freed memory to put back, and the next signal that Python handles ends the process.
+    """
+    return import_openvino().Core()
 
 
 def import_openvino() -> Any:
