@@ -1,9 +1,10 @@
 """How much of the engine's speed reaches the answers: a run's stream beside the bare engine and a plain pipeline.
 
 The texts are of four data sets, short and long ones mixed, answered by MiniLM with a head for classify. All sides have
-one thread and take turns on the same stretches of texts; what is told is CPU time. The bare engine computes a stretch
-as it would be ideal: all its texts sorted by length, already in padded batches. The pipeline is that of transformers,
-32 texts at a time in the order they come. Finished stretches are kept, so that a run that was stopped goes on.
+one thread; what is told is CPU time. The bare engine computes a stretch of texts as it would be ideal: all of them
+sorted by length, already in padded batches. The pipeline is that of transformers, 32 texts at a time in the order they
+come. After each batch of ours the others go on as far, so that a machine that slows down slows all. Finished stretches
+are kept, so that a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +33,13 @@ import warmstart
 from common import ROOT, arguments, finish, weights, write_page
 from padding import read_texts
 from warmstart.deploy.batches import alike
+from warmstart.deploy.engines.base import Engine
 from warmstart.deploy.predictor import Predictor
 
 SETS = {"rt-polarity": 0.35, "banking77": 0.3, "trec_qc": 0.15, "imdb": 0.2}
 """The share of each data set among the texts."""
 STRETCH = 10_000
-"""Texts after which the sides take turns."""
+"""Texts that are measured, and kept, as one."""
 EVERY = {"bf16": 1, "fp32": 4}
 """32 bits are slow: of its sides, only each fourth stretch is computed."""
 SHARE = 8
@@ -104,26 +107,55 @@ class Sides:
             truncation=True,
         )
 
-    def measure(self, texts: list[str], first: bool) -> dict[str, float]:
+    def measure(self, texts: list[str]) -> dict[str, float]:
         """Texts per CPU second of each side."""
-        batches = ideal(self.predictor, texts)
-
-        def bare() -> None:
-            for batch in batches:
-                self.predictor.engine.compute(batch)
-
-        def ours() -> None:
-            for _ in self.predictor.stream({"text": text} for text in texts):
-                pass
-
         some = texts[::SHARE]
-        sides: dict[str, tuple[int, Callable[[], object]]] = {
-            "ours": (len(texts), ours),
-            "bare": (len(texts), bare),
-            "pipeline": (len(some), lambda: self.pipeline(some, batch_size=32)),
+        parts = [some[start : start + 32] for start in range(0, len(some), 32)]
+        batches = ideal(self.predictor, texts)
+        engine = self.predictor.engine
+        bare = [partial(engine.compute, batch) for batch in batches]
+        turns = Turns(engine, bare=bare, pipeline=[partial(self.pipeline, part, batch_size=32) for part in parts])
+        beside = self.predictor.by(turns)
+        whole = timed(lambda: sum(1 for _ in beside.stream({"text": text} for text in texts)))
+        ours = whole - sum(turns.seconds.values())
+        turns.go_on(1.0)
+        return {
+            "ours": len(texts) / ours,
+            "bare": len(texts) / turns.seconds["bare"],
+            "pipeline": len(some) / turns.seconds["pipeline"],
         }
-        names = list(sides) if first else list(reversed(sides))
-        return {name: sides[name][0] / timed(sides[name][1]) for name in names}
+
+
+class Turns:
+    """An engine that, after each batch, lets the other sides go on as far as it has come itself.
+
+    Args:
+        others: The steps of each other side; `bare` has about as many as there will be batches.
+
+    Attributes:
+        seconds: CPU time of each other side so far.
+    """
+
+    def __init__(self, engine: Engine, **others: list[Callable[[], object]]) -> None:
+        self.engine, self.others = engine, others
+        self.name, self.precision, self.gives_vectors = engine.name, engine.precision, engine.gives_vectors
+        self.seconds = dict.fromkeys(others, 0.0)
+        self.done = dict.fromkeys(others, 0)
+        self.batches = 0
+
+    def compute(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        found = self.engine.compute(inputs)
+        self.batches += 1
+        self.go_on(self.batches / len(self.others["bare"]))
+        return found
+
+    def go_on(self, share: float) -> None:
+        """Bring the other sides to this share of their steps."""
+        for name, steps in self.others.items():
+            until = min(len(steps), round(share * len(steps)))
+            for step in steps[self.done[name] : until]:
+                self.seconds[name] += timed(step)
+            self.done[name] = max(until, self.done[name])
 
 
 def speeds(run: Path, texts: list[str], kept: Path | None) -> dict[str, Any]:
@@ -137,8 +169,8 @@ def speeds(run: Path, texts: list[str], kept: Path | None) -> dict[str, Any]:
                 continue
             sides = sides or Sides(run, precision)
             if number == 0:
-                sides.measure(texts[:64], True)  # warms up
-            told = sides.measure(texts[start : start + STRETCH], number % 2 == 0)
+                sides.measure(texts[:64])  # warms up
+            told = sides.measure(texts[start : start + STRETCH])
             found.append({"of": len(texts), "precision": precision, "start": start, **told})
             print(found[-1], flush=True)
             if kept is not None:
@@ -248,7 +280,7 @@ def main() -> None:
 def _page(figures: dict[str, Any]) -> str:
     lines = [
         f"{figures['texts']:,} real texts, short and long ones mixed (rt-polarity, banking77, TREC, IMDB), answered by",
-        "MiniLM with a head for classify: one thread, CPU time, all sides by turns on the same texts. `of engine` is",
+        "MiniLM with a head for classify: one thread, CPU time, the sides by turns after each batch. `of engine` is",
         "the speed as a share of the bare engine's over ideal batches, all texts sorted by length and padded already;",
         "`pipeline` that of `transformers.pipeline`, 32 texts at a time, as a multiple of it.",
         "",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from ray import serve
 
 from warmstart.deploy.predictor import Predictor
 from warmstart.deploy.serving.backend import Found
+from warmstart.deploy.serving.gathering import Gathering
 from warmstart.deploy.serving.models import Row, seal_of
 from warmstart.errors import MissingExtra, ModelError, WarmstartError
 
@@ -18,6 +18,8 @@ Piece = tuple[int, list[Row]]
 """Rows of one request, and what they weigh in a batch."""
 Part = tuple[list[Found], int, int]
 """What those rows were answered with; for the first of a batch its number of rows and the tokens cut, else 0."""
+IN_LINE = 1 << 16
+"""Batches of Ray Serve's that wait for their turn: no bound, for requests are bounded before."""
 OPENS = "add_port_to_grpc_server"
 """The function of Ray Serve's that opens the port of a replica."""
 
@@ -46,11 +48,12 @@ class Replica:
         self.answer.set_batch_wait_timeout_s(wait)
         example = self.predictor.task.example
         self.predictor.predict([example])  # What is slow the first time is done before the first request.
+        self.gathering = Gathering(self._answer, weigh, batch)
 
-    @serve.batch(batch_size_fn=weigh)  # type: ignore[untyped-decorator]
+    @serve.batch(batch_size_fn=weigh, max_concurrent_batches=IN_LINE)  # type: ignore[untyped-decorator]
     async def answer(self, pieces: list[Piece]) -> list[Part]:
-        """Answer pieces; in a thread, so that the replica can say meanwhile that it lives."""
-        return await asyncio.to_thread(self._answer, pieces)
+        """Answer pieces that came together."""
+        return await self.gathering.answer(pieces)
 
     def _answer(self, pieces: list[Piece]) -> list[Part]:
         before = self.predictor.cut.since(type(self.predictor.cut)())
