@@ -2,15 +2,18 @@
 several tasks together, each beside plain fine-tuning on the same labelled rows.
 
 All pre-trainings have the same number of steps, and so has the multi-task stage. Stages are shared by all seeds and
-sets that ask for the same; runs are kept in .cache/stages/, so a stopped measurement goes on where it was.
+sets that ask for the same; runs are in .cache/stages/ and the figures of each in docs/results/figures/, so a stopped
+measurement goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+from itertools import product
 from typing import Any
 
+import kept
 from common import finish, weights, write_page
 from stage_sets import CACHE, CORPORA, SETS, corpus, data_of, others
 from tables import ABOUT, Lines, asking, chosen, errors_told, means, table
@@ -39,6 +42,16 @@ def variants(name: str) -> dict[str, dict[str, Any]]:
     }
 
 
+def recipe_of(name: str) -> dict[str, Any]:
+    """What all variants of a set have."""
+    return {"model": weights("minilm"), **data_of(name), **SETS[name].recipe}
+
+
+def asked_for(name: str) -> dict[str, str]:
+    """The settings of each variant of a set, as kept figures name them."""
+    return {one: kept.settings([recipe_of(name), changes]) for one, changes in variants(name).items()}
+
+
 def train(args: argparse.Namespace) -> None:
     """Carry out what is missing."""
     from warmstart.experiments.repeat import repeat
@@ -46,10 +59,12 @@ def train(args: argparse.Namespace) -> None:
     # The store of stages lies with the runs, so that removing the folder measures all anew.
     os.environ["WARMSTART_CACHE"] = str(CACHE / "store")
     for name in chosen(args.sets, SETS):
-        known = variants(name)
-        some = {one: known[one] for one in chosen(args.variants, known)}
-        recipe = {"model": weights("minilm"), **data_of(name), **SETS[name].recipe}
-        repeat(recipe, some, range(args.n), CACHE / name, Lines(name), keep="numbers")
+        known, asked = variants(name), asked_for(name)
+        there = {(row.variant, row.seed) for row in kept.read_rows(f"stages-{name}", asked)}
+        for seed, one in product(range(args.n), chosen(args.variants, known)):
+            if (one, seed) not in there:
+                rows = repeat(recipe_of(name), {one: known[one]}, [seed], CACHE / name, Lines(name), keep="numbers")
+                kept.keep_rows(f"stages-{name}", rows, asked)
 
 
 READING = """
@@ -63,7 +78,8 @@ def page(found: dict[str, list[Any]]) -> str:
     intro = (
         f"Each stage alone before the same fine-tuning of all-MiniLM-L6-v2: {STEPS} steps of {BATCH} sequences of at "
         f"most {TOKENS} tokens at a rate of {RATE:g}, masked tokens 15%; the multi-task stage {STEPS} steps of {BATCH} "
-        "rows, tasks drawn by the square root of their size. Which texts and tasks each is: `benchmarks/stage_sets.py`."
+        "rows, tasks drawn by the square root of their size. Which texts and tasks each is: `benchmarks/stage_sets.py`. "
+        "The figures of each run are in `docs/results/figures/`."
     )
     reference = dict.fromkeys(("within-task", "in-domain", "cross-domain", "multi-task"), "plain")
     tables = [table(SETS[name].about, rows, reference) for name, rows in found.items()]
@@ -73,12 +89,10 @@ def page(found: dict[str, list[Any]]) -> str:
 def main() -> None:
     """Train what is missing, then report on all that is there."""
     args = asking(__doc__, 3, SETS, "stages").parse_args()
-    from warmstart.experiments.repeat import read_rows
-
     if not args.no_train:
         with errors_told():
             train(args)
-    found = {name: rows for name in SETS if (rows := read_rows(CACHE / name))}
+    found = {name: rows for name in SETS if (rows := kept.read_rows(f"stages-{name}", asked_for(name)))}
     if args.write:
         write_page("stages", "What a stage before the fine-tuning is worth", "make results-stages", page(found))
     finish({name: means(rows) for name, rows in found.items()})

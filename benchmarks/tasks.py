@@ -1,8 +1,8 @@
 """Every task on real data, beside a peer: the same encoder, rows and budget with transformers or sentence-transformers
 alone. A part of each set with several seeds, both sides; and, by `--sizes full`, the whole of it once, our side alone.
 
-Runs are kept in .cache/tasks/, so a stopped measurement goes on where it was, several processes may share the work, and
-the page is written from the runs that are there.
+Runs are in .cache/tasks/ and the figures of each in docs/results/figures/tasks.json, so a stopped measurement goes on
+where it was, several processes may share the work, and the page is written from the figures that are there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import kept
 from common import finish, weights, write_page
 from tables import Lines, chosen, errors_told
 from task_peers import NUMBERS, PEERS
@@ -21,6 +22,8 @@ from task_sets import CACHE, SETS, small_ja
 
 SIZES = {"part": 3, "full": 1}
 """Seeds of each size."""
+MOST = 100
+"""Seeds that are looked for."""
 
 
 def recipe_of(name: str, size: str) -> dict[str, Any]:
@@ -32,16 +35,35 @@ def recipe_of(name: str, size: str) -> dict[str, Any]:
 
 def train(name: str, size: str, seeds: int) -> None:
     """What is missing of a set, seed by seed; of a part both sides, since one run of a whole set has no interval."""
+    there = {seed for seed, *_ in found(name, size)}
+    for seed in range(seeds):
+        if seed not in there:
+            sides = [_ours(name, size, seed)] + [_theirs(name, seed)] * (size == "part")
+            figures = [asked_for(name, size), *sides]
+            kept.write("tasks", {**kept.read("tasks"), f"{name}-{size} {seed}": figures})
+
+
+def asked_for(name: str, size: str) -> str:
+    """The settings of a set, as kept figures name them."""
+    return kept.settings(recipe_of(name, size))
+
+
+def _ours(name: str, size: str, seed: int) -> dict[str, Any]:
+    """The metrics of our side."""
     from warmstart.experiments.repeat import repeat
 
     where = f"{name}-{size}"
-    for seed in range(seeds):
-        repeat(recipe_of(name, size), {"warmstart": {}}, [seed], CACHE / where, Lines(where), keep="numbers")
-        if size == "part" and not _peer_file(where, seed).is_file():
-            # A process of its own, which inherits no random state and no threads.
-            said = {**recipe_of(name, size), "seed": seed}
-            asked = json.dumps([SETS[name].peer, said, str(_peer_file(where, seed))])
-            subprocess.run([sys.executable, __file__, "--peer", asked], check=True)
+    rows = repeat(recipe_of(name, size), {"warmstart": {}}, [seed], CACHE / where, Lines(where), keep="numbers")
+    return rows[0].metrics["test"]
+
+
+def _theirs(name: str, seed: int) -> dict[str, Any]:
+    """The metrics of the peer on a part, trained in a process of its own, which inherits no random state."""
+    path = CACHE / f"{name}-part" / "peer" / f"seed-{seed}.json"
+    if not path.is_file():
+        asked = json.dumps([SETS[name].peer, {**recipe_of(name, "part"), "seed": seed}, str(path)])
+        subprocess.run([sys.executable, __file__, "--peer", asked], check=True)
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def peer(asked: str) -> None:
@@ -52,20 +74,11 @@ def peer(asked: str) -> None:
     Path(path).write_text(json.dumps(found) + "\n", encoding="utf-8")
 
 
-def _peer_file(where: str, seed: int) -> Path:
-    return CACHE / where / "peer" / f"seed-{seed}.json"
-
-
 def found(name: str, size: str) -> list[tuple[int, dict[str, Any], dict[str, Any]]]:
-    """Seed, our metrics and the peer's; of a part, those seeds that both sides have."""
-    from warmstart.experiments.repeat import read_rows
-
-    where = f"{name}-{size}"
-    rows = {row.seed: row.metrics["test"] for row in read_rows(CACHE / where, ["warmstart"]) if row.metrics}
-    if size == "full":
-        return [(seed, ours, {}) for seed, ours in rows.items()]
-    both = [(seed, ours, _peer_file(where, seed)) for seed, ours in rows.items()]
-    return [(seed, ours, json.loads(path.read_text())) for seed, ours, path in both if path.is_file()]
+    """Seed, our metrics and the peer's, which a whole set has none of."""
+    asked, figures = asked_for(name, size), kept.read("tasks")
+    runs = ((seed, figures.get(f"{name}-{size} {seed}")) for seed in range(MOST))
+    return [(seed, *one[1:], *[{}] * (3 - len(one))) for seed, one in runs if one and one[0] == asked]
 
 
 def page(measured: dict[tuple[str, str], list[Any]]) -> str:
@@ -106,7 +119,8 @@ def _number(estimate: Any, sign: str = "") -> str:
 READING = """
 Each task of `warmstart fit` beside what one would write with `transformers` or `sentence-transformers` alone
 (`benchmarks/task_peers.py`): the same encoder, rows, rate, batch, epochs, schedule and precision. Numbers are
-percentages; behind a mean stand its 95% interval over seeds and, in brackets, the number of seeds.
+percentages; behind a mean stand its 95% interval over seeds and, in brackets, the number of seeds. The figures of each
+run are in `docs/results/figures/`.
 
 The encoder e5-small was pretrained on public pairs of sentences and questions, so figures on STS-B, QuAC, XQuAD and
 WikiQA are not those of an encoder that never saw such text. It has no Japanese words in its vocabulary: `patient` is
@@ -122,7 +136,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=None, help="seeds (default 3 of a part, 1 of a whole set)")
     parser.add_argument("--sets", default="", help=f"some of {','.join(SETS)} (default all)")
     parser.add_argument("--sizes", default="", help="part, full or both (default both)")
-    parser.add_argument("--no-train", action="store_true", help="report on the runs that are there")
+    parser.add_argument("--no-train", action="store_true", help="report on the figures that are there")
     parser.add_argument("--write", action="store_true", help="write docs/results/tasks.md")
     parser.add_argument("--peer", help=argparse.SUPPRESS)
     args = parser.parse_args()

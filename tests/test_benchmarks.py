@@ -146,3 +146,30 @@ def test_a_diagnosis_ends_with_how_right_it_is():
     assert 0 <= figures["label_errors"]["precision_at_flipped"] <= 1
     assert figures["calibration"]["accuracy_before"] == figures["calibration"]["accuracy_after"]
     assert figures["calibration"]["ece_after"] <= 1
+
+
+def test_kept_figures_are_those_of_the_runs_and_of_the_settings_asked_for(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import kept
+
+    monkeypatch.setattr(kept, "FOLDER", tmp_path / "figures")
+    run = {"part": "test", "metrics": {"test": {"f1": 0.5}}, "headline": "f1", "steps": 3, "seconds": 1.5, "failed": ""}
+    rows = [
+        kept.Kept("plain", seed, Path("a"), **run, value=0.5, of=("a.csv:2", "a.csv:3"), quality=(1, 0.25))
+        for seed in (1, 0)
+    ]
+    asked = {"plain": kept.settings({"model": "/one/place/minilm", "rate": 1e-4})}
+    for row in rows:
+        kept.keep_rows("some", [row], asked)
+
+    # Another checkout has the same settings; another rate has not.
+    found = kept.read_rows("some", {"plain": kept.settings({"model": "/other/minilm", "rate": 1e-4})})
+    assert [(row.seed, row.value, row.names) for row in found] == [
+        (seed, 0.5, ["a.csv:2", "a.csv:3"]) for seed in (0, 1)
+    ]
+    assert [row.scores.tolist() for row in found] == [[1, 0.25]] * 2
+    assert not kept.read_rows("some", {"plain": kept.settings({"model": "/other/minilm", "rate": 2e-4})})
+
+    other = kept.Kept("plain", 2, Path("a"), **run, value=0.5, of=("b.csv:2",), quality=(1,))
+    with pytest.raises(SystemExit, match="other test rows"):
+        kept.keep_rows("some", [other], asked)
