@@ -78,8 +78,8 @@ def page(found: dict[str, list[Any]]) -> str:
     intro = (
         f"Each stage alone before the same fine-tuning of all-MiniLM-L6-v2: {STEPS} steps of {BATCH} sequences of at "
         f"most {TOKENS} tokens at a rate of {RATE:g}, masked tokens 15%; the multi-task stage {STEPS} steps of {BATCH} "
-        "rows, tasks drawn by the square root of their size. Which texts and tasks each is: `benchmarks/stage_sets.py`. "
-        "The figures of each run are in `docs/results/figures/`."
+        "rows, tasks drawn by the square root of their size. Which texts and tasks each is: "
+        "`benchmarks/stage_sets.py`. The figures of each run are in `docs/results/figures/`."
     )
     reference = dict.fromkeys(("within-task", "in-domain", "cross-domain", "multi-task"), "plain")
     tables = [table(SETS[name].about, rows, reference) for name, rows in found.items()]

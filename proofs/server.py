@@ -1,7 +1,8 @@
 """A server under attack, overload and kills: it never answers 5xx to what it is sent, and never wrongly.
 
 Four parts, each of which can be run alone (`--parts malformed,overload,kills,throughput`). `--n` is the number of
-malformed requests; the other parts shrink with it. With `--write`, what a part found is kept until all are there.
+malformed requests; the other parts shrink with it. With `--write`, what a part found is kept in docs/results/figures/,
+and the page is written when all are there.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import psutil
 
+import kept
 from common import ROOT, finish, write_page
 from server_load import Connection, closed_loop, open_loop, quantile, texts
 from server_wrong import bombs, wrong_requests
@@ -34,7 +36,6 @@ from server_wrong import bombs, wrong_requests
 sys.path.insert(0, str(ROOT / "tests"))
 PARTS = ("malformed", "overload", "kills", "throughput")
 FULL = 1_000_000
-KEPT = ROOT / ".cache" / "proof-server.json"
 FLOOD = 4
 """Connections that malformed requests come by."""
 CLIENTS = 64
@@ -308,18 +309,16 @@ def main() -> None:
     seconds = args.seconds or max(5.0, 600 * share)
     count = args.kills or max(1, round(30 * share))
     sizes = {"malformed": args.n, "overload": seconds, "kills": count, "throughput": max(256, round(4096 * share))}
-    found: dict[str, Any] = json.loads(KEPT.read_text()) if args.write and KEPT.is_file() else {}
+    found: dict[str, Any] = kept.read("server") if args.write else {}
     for part in args.parts.split(","):
         with tempfile.TemporaryDirectory() as name:
             say(f"{part}: {sizes[part]}")
             found[part] = globals()[part](Path(name), sizes[part])
         if args.write:
-            KEPT.parent.mkdir(exist_ok=True)
-            KEPT.write_text(json.dumps(found))
+            kept.write("server", found)
     figures: dict[str, Any] = {name: value for one in found.values() for name, value in one.items()}
     if args.write and set(found) == set(PARTS):
         write_page("server", "A server under attack, overload and kills", "make proof-server", _page(figures))
-        KEPT.unlink()
     finish(figures)
 
 
