@@ -46,9 +46,9 @@ SETS = {
     "rt": Set("rt-polarity: 2 labels, 1,000 rows to learn from, 1,066 to test on", rt, {}),
     "trec": Set("TREC questions: 6 labels, 500 rows to learn from, 500 to test on", trec, {}),
     "imdb": Set(
-        "IMDb: 2 labels, 1,000 reviews to learn from, 1,000 to test on, 128 tokens of each",
+        "IMDb: 2 labels, 1,000 reviews to learn from, 1,000 to test on, 128 tokens of each, 2 epochs",
         imdb,
-        {"window.tokens": 128, "learn.epochs": 3, "learn.rate": 1e-4},
+        {"window.tokens": 128, "learn.epochs": 2, "learn.rate": 1e-4},
     ),
 }
 FILMS, QUESTIONS, WORLD = ("imdb", "sst", "movie_reviews"), ("questions",), ("wikitext",)
