@@ -32,7 +32,7 @@ Text = str | Sequence[Any] | Mapping[str, Any]
 
 Encoded = tuple[Mapping[str, Any], list[dict[str, Any]]]
 """A row and its features."""
-BUFFER, BUFFERED = 8192, 1 << 19
+BUFFER, BUFFERED = 16384, 1 << 20
 """Features, and tokens of them, read ahead, so that those of like length can share a batch."""
 CHUNK, CHARACTERS = 64, 1 << 18
 """Rows, and characters of their texts, turned into features at a time: a long row has many."""
