@@ -35,6 +35,7 @@ from padding import read_texts
 from warmstart.deploy.batches import alike
 from warmstart.deploy.engines.base import Engine
 from warmstart.deploy.predictor import Predictor
+from warmstart.planning.clock import peak_gb
 
 SETS = {"rt-polarity": 0.35, "banking77": 0.3, "trec_qc": 0.15, "imdb": 0.2}
 """The share of each data set among the texts."""
@@ -229,13 +230,13 @@ def memory(count: int) -> dict[str, float]:
 
 def watch(rows: int, run: str) -> None:
     """Answer so many short texts, one after the other, and tell the highest resident memory."""
-    import resource
 
     def texts() -> Iterator[dict[str, str]]:
         return ({"text": f"the film {number} was good"} for number in range(rows))
 
     assert sum(1 for _ in Predictor.load(run).stream(texts())) == rows
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    # Not ru_maxrss, which a process inherits from the one that started it.
+    print(peak_gb() * 1000)
 
 
 def by_ray(run: Path, texts: list[str]) -> dict[str, Any]:

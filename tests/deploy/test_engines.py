@@ -109,20 +109,54 @@ class Slow:
 
 def test_a_trial_keeps_to_its_time(monkeypatch):
     monkeypatch.setattr(trial, "SECONDS", 0.5)
-    sides = [trial.Candidate(name, "fp32", lambda n=name, s=s: Slow(n, s)) for name, s in (("a", 0.02), ("b", 0.01))]
+    sides = [trial.Candidate(name, "fp32", lambda n=name, s=s: Slow(n, s)) for name, s in (("a", 0.005), ("b", 0.0025))]
     started = time.perf_counter()
     features = [{"input_ids": [1] * (64 + number)} for number in range(100)]
     batch = lambda some: {"input_ids": torch.zeros(len(some), 1)}  # noqa: E731
     engine, told = trial.settle(trial.Undecided(sides), features, batch)
     assert engine.name == "b"
-    assert told["texts_per_second"]["b fp32"] == pytest.approx(100, rel=0.3)
+    assert told["texts_per_second"]["b fp32"] == pytest.approx(400, rel=0.3)
     assert time.perf_counter() - started < 2
+
+
+class Lengthy:
+    """An engine whose time for a text is known by its length."""
+
+    gives_vectors, precision = False, "fp32"
+
+    def __init__(self, name, seconds):
+        self.name, self.seconds, self.tried = name, seconds, 0
+
+    def compute(self, inputs):
+        self.tried += 1
+        time.sleep(sum(map(self.seconds, inputs["lengths"])))
+        return {}
+
+
+def test_a_trial_weighs_long_texts_by_what_they_cost():
+    """Nine of ten texts are short, but most of the time goes into the long ones, which decide."""
+    sides = [
+        Lengthy("short", lambda length: 1e-5 * length if length < 50 else 9e-5 * length),
+        Lengthy("long", lambda length: 2e-5 * length),
+        Lengthy("never", lambda length: 9e-5 * length),
+    ]
+    tried = trial.Undecided([trial.Candidate(one.name, "fp32", lambda one=one: one) for one in sides])
+    features = [{"input_ids": [1] * (10 if number % 10 else 500)} for number in range(200)]
+    engine, told = trial.settle(tried, features, lambda some: {"lengths": [len(one["input_ids"]) for one in some]})
+    assert engine is sides[1]
+    assert max(told["texts_per_second"], key=told["texts_per_second"].get) == "long fp32"
+    seconds = sum(2e-5 * len(one["input_ids"]) for one in features)
+    assert told["texts_per_second"]["long fp32"] == pytest.approx(200 / seconds, rel=0.3)
+    # Once to warm up, once to see that there is no hope.
+    assert sides[2].tried == 2 < sides[1].tried
 
 
 @given(st.lists(st.integers(1, 600), min_size=64, max_size=200))
 def test_a_trial_is_made_of_groups_of_like_length(lengths):
-    groups = trial.spread([{"input_ids": [0] * length} for length in lengths])
-    assert len(groups) == trial.GROUPS
+    shares = trial.spread([{"input_ids": [0] * length} for length in lengths])
+    assert len(shares) == trial.GROUPS
+    assert sum(texts for texts, _ in shares) == len(lengths)
+    groups = [some for _, some in shares]
     assert all(groups)
     assert [max(map(size, one)) for one in groups] == sorted(max(map(size, one)) for one in groups)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -19,8 +21,10 @@ FEWEST = 64
 """Texts below which a trial would cost more than it saves."""
 SECONDS = 10.0
 """What a trial may cost in all, the opening of engines included."""
-GROUPS, TOKENS, TURNS = 4, 512, 5
-"""Batches that every engine is tried on, of short texts to long ones, how many tokens each has, and how often."""
+GROUPS, TOKENS, TURNS = 4, 2048, 5
+"""Batches that engines are tried on, of short texts to long ones, how many tokens each has, and how often."""
+HOPELESS = 2.0
+"""An engine that takes so many times as long as the fastest on the batches so far is tried no further."""
 
 Batch = Mapping[str, torch.Tensor]
 Feature = Mapping[str, Any]
@@ -36,6 +40,16 @@ class Candidate:
 
     def __str__(self) -> str:
         return f"{self.name} {self.precision}"
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A batch that engines are tried on, and what it stands for."""
+
+    texts: int
+    """How many texts are about as long as these."""
+    rows: int
+    batch: Batch
 
 
 class Undecided:
@@ -67,33 +81,34 @@ class Undecided:
     def compute(self, inputs: Batch) -> dict[str, torch.Tensor]:
         return self.first.compute(inputs)
 
-    def choose(self, batches: Sequence[tuple[int, Batch]]) -> tuple[Engine, dict[str, float]]:
-        """The fastest candidate, and the texts per second of each, timed by turns.
-
-        Args:
-            batches: The number of texts in each, and its inputs.
-        """
+    def choose(self, groups: Sequence[Group]) -> tuple[Engine, dict[str, float]]:
+        """The fastest candidate, and the texts per second of each, timed by turns."""
         begun = time.perf_counter()
         opened: dict[str, Engine] = {}
         for one in self.candidates:
             if opened and time.perf_counter() - begun > SECONDS / 2:
                 break
             opened[str(one)] = engine = self.first if one is self.candidates[0] else one.open()
-            for _, batch in batches[:2]:
-                engine.compute(batch)  # a first pass is a slow one
-        took: dict[str, list[list[float]]] = {name: [[] for _ in batches] for name in opened}
-        for turn in range(TURNS * len(batches)):
+            engine.compute(groups[0].batch)  # a first pass is a slow one
+        took: dict[str, dict[Group, float]] = {name: {} for name in opened}
+        racing = dict(opened)
+        for group in list(groups) * TURNS:
             before = time.perf_counter()
-            for name, engine in opened.items():
+            for name, engine in racing.items():
                 start = time.perf_counter()
-                engine.compute(batches[turn % len(batches)][1])
-                took[name][turn % len(batches)].append(time.perf_counter() - start)
+                engine.compute(group.batch)
+                # What else the machine does can only make it slower.
+                took[name][group] = min(time.perf_counter() - start, took[name].get(group, math.inf))
+            fastest = min(_seconds(took[name]) for name in racing)
+            racing = {name: one for name, one in racing.items() if _seconds(took[name]) <= HOPELESS * fastest}
             now = time.perf_counter()
             if now - begun + (now - before) > SECONDS:
                 break
-        counts = [count for count, _ in batches]
-        speeds = {name: _speed(counts, times) for name, times in took.items()}
-        return opened[max(speeds, key=speeds.__getitem__)], speeds
+        best = min(racing, key=lambda name: _seconds(took[name]))
+        speed = sum(group.texts for group in took[best]) / _seconds(took[best])
+        # Who left early is told as a share of the best on the batches that it was tried on.
+        shares = {name: _seconds(took[best], some) / _seconds(some) for name, some in took.items()}
+        return opened[best], {name: speed * share for name, share in shares.items()}
 
 
 def settle(
@@ -112,25 +127,33 @@ def settle(
         return engine.first, told | {"why": "nothing else is there to try: see `warmstart export`"}
     if len(features) < FEWEST:
         return engine, told | {"why": f"a trial takes {FEWEST} texts, and there are {len(features)}"}
-    found, speeds = engine.choose([(len(group), collate(group)) for group in spread(features)])
+    found, speeds = engine.choose([Group(texts, len(some), collate(some)) for texts, some in spread(features)])
     return found, {"engine": found.name, "precision": found.precision, "texts_per_second": speeds}
 
 
-def spread(features: Sequence[Feature]) -> list[list[Feature]]:
-    """Small groups of like length, each of the middle of a share of all features, from short ones to long ones."""
+def spread(features: Sequence[Feature]) -> list[tuple[int, list[Feature]]]:
+    """Features in shares of about as many tokens each, from short ones to long ones: how many a share has, and some
+    of its middle, of like length.
+
+    By tokens, since they are what an engine computes: a few long texts cost more than many short ones.
+    """
     ordered = sorted(features, key=size)
-    count = len(ordered) // GROUPS
+    ends = list(accumulate(map(size, ordered)))
     found = []
-    for number in range(GROUPS):
-        share = ordered[number * count : (number + 1) * count]
+    start = 0
+    for number in range(1, GROUPS + 1):
+        stop = bisect_left(ends, ends[-1] * number / GROUPS) + 1
+        # At least one of what is left for each share that is still to come.
+        stop = max(start + 1, min(stop, len(ordered) - GROUPS + number))
+        share = ordered[start:stop]
         middle = len(share) // 2
         rows = max(1, min(len(share), TOKENS // max(size(share[middle]), 1)))
-        start = min(max(0, middle - rows // 2), len(share) - rows)
-        found.append(share[start : start + rows])
+        first = min(max(0, middle - rows // 2), len(share) - rows)
+        found.append((len(share), share[first : first + rows]))
+        start = stop
     return found
 
 
-def _speed(counts: Sequence[int], took: Sequence[Sequence[float]]) -> float:
-    """Texts per second where as many texts are of each batch's length, of the batches that were timed."""
-    each = [statistics.median(times) / count for count, times in zip(counts, took, strict=True) if times]
-    return len(each) / sum(each)
+def _seconds(took: Mapping[Group, float], only: Iterable[Group] | None = None) -> float:
+    """What the texts that the timed batches stand for would take, all of them or those of some batches."""
+    return sum(took[one] / one.rows * one.texts for one in (took if only is None else only))
