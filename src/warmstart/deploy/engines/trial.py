@@ -20,10 +20,13 @@ from warmstart.errors import ModelError
 FEWEST = 64
 """Texts below which a trial would cost more than it saves."""
 SECONDS = 10.0
-"""What a trial may cost in all, the opening of engines included."""
-GROUPS, TOKENS, TURNS = 4, 2048, 5
-"""Batches that engines are tried on, of short texts to long ones, how many tokens each has, and how often."""
-HOPELESS = 2.0
+"""What a trial may cost in all, the opening of engines included; but each length is tried once."""
+GROUPS = 4
+"""Batches that engines are tried on, of short texts to long ones."""
+ROUNDS = ((512, 1), (4096, 3))
+"""How many tokens a batch has, and how often each is computed: small ones show who has no hope, and large ones, as they
+will be when texts are answered, who is the fastest."""
+HOPELESS = 3.0
 """An engine that takes so many times as long as the fastest on the batches so far is tried no further."""
 
 Batch = Mapping[str, torch.Tensor]
@@ -50,6 +53,10 @@ class Group:
     """How many texts are about as long as these."""
     rows: int
     batch: Batch
+
+
+Times = dict[Group, float]
+"""Seconds for each batch."""
 
 
 class Undecided:
@@ -81,34 +88,50 @@ class Undecided:
     def compute(self, inputs: Batch) -> dict[str, torch.Tensor]:
         return self.first.compute(inputs)
 
-    def choose(self, groups: Sequence[Group]) -> tuple[Engine, dict[str, float]]:
-        """The fastest candidate, and the texts per second of each, timed by turns."""
+    def choose(self, rounds: Sequence[Sequence[Group]]) -> tuple[Engine, dict[str, float]]:
+        """The fastest candidate, and the texts per second of each, timed by turns.
+
+        Args:
+            rounds: The batches of each of `ROUNDS`.
+        """
         begun = time.perf_counter()
         opened: dict[str, Engine] = {}
         for one in self.candidates:
             if opened and time.perf_counter() - begun > SECONDS / 2:
                 break
             opened[str(one)] = engine = self.first if one is self.candidates[0] else one.open()
-            engine.compute(groups[0].batch)  # a first pass is a slow one
-        took: dict[str, dict[Group, float]] = {name: {} for name in opened}
-        racing = dict(opened)
-        for group in list(groups) * TURNS:
-            before = time.perf_counter()
-            for name, engine in racing.items():
-                start = time.perf_counter()
-                engine.compute(group.batch)
-                # What else the machine does can only make it slower.
-                took[name][group] = min(time.perf_counter() - start, took[name].get(group, math.inf))
-            fastest = min(_seconds(took[name]) for name in racing)
-            racing = {name: one for name, one in racing.items() if _seconds(took[name]) <= HOPELESS * fastest}
-            now = time.perf_counter()
-            if now - begun + (now - before) > SECONDS:
-                break
-        best = min(racing, key=lambda name: _seconds(took[name]))
-        speed = sum(group.texts for group in took[best]) / _seconds(took[best])
+            engine.compute(rounds[0][0].batch)  # a first pass is a slow one
+        racing, took = opened, []
+        for groups, (_, turns) in zip(rounds, ROUNDS, strict=True):
+            took.append(_race(racing, groups, turns, begun))
+            racing = {name: opened[name] for name, times in took[-1].items() if len(times) == len(groups)}
+        best = min(racing, key=lambda name: _seconds(took[-1][name]))
+        speed = sum(group.texts for group in took[-1][best]) / _seconds(took[-1][best])
         # Who left early is told as a share of the best on the batches that it was tried on.
-        shares = {name: _seconds(took[best], some) / _seconds(some) for name, some in took.items()}
-        return opened[best], {name: speed * share for name, share in shares.items()}
+        speeds = {
+            name: speed * _seconds(times[best], some) / _seconds(some) for times in took for name, some in times.items()
+        }
+        return opened[best], speeds
+
+
+def _race(engines: Mapping[str, Engine], groups: Sequence[Group], turns: int, begun: float) -> dict[str, Times]:
+    """The seconds of each engine for each batch, or for some, where it was seen to have no hope."""
+    took: dict[str, Times] = {name: {} for name in engines}
+    racing = dict(engines)
+    for turn, group in enumerate(list(groups) * turns, 1):
+        before = time.perf_counter()
+        for name, engine in racing.items():
+            start = time.perf_counter()
+            engine.compute(group.batch)
+            # What else the machine does can only make it slower.
+            took[name][group] = min(time.perf_counter() - start, took[name].get(group, math.inf))
+        fastest = min(_seconds(took[name]) for name in racing)
+        racing = {name: one for name, one in racing.items() if _seconds(took[name]) <= HOPELESS * fastest}
+        now = time.perf_counter()
+        # Not before all lengths were tried: which engine is the fastest may change with them.
+        if turn >= len(groups) and now - begun + (now - before) > SECONDS:
+            break
+    return took
 
 
 def settle(
@@ -127,13 +150,16 @@ def settle(
         return engine.first, told | {"why": "nothing else is there to try: see `warmstart export`"}
     if len(features) < FEWEST:
         return engine, told | {"why": f"a trial takes {FEWEST} texts, and there are {len(features)}"}
-    found, speeds = engine.choose([Group(texts, len(some), collate(some)) for texts, some in spread(features)])
+    rounds = [
+        [Group(texts, len(some), collate(some)) for texts, some in spread(features, tokens)] for tokens, _ in ROUNDS
+    ]
+    found, speeds = engine.choose(rounds)
     return found, {"engine": found.name, "precision": found.precision, "texts_per_second": speeds}
 
 
-def spread(features: Sequence[Feature]) -> list[tuple[int, list[Feature]]]:
+def spread(features: Sequence[Feature], tokens: int) -> list[tuple[int, list[Feature]]]:
     """Features in shares of about as many tokens each, from short ones to long ones: how many a share has, and some
-    of its middle, of like length.
+    of its middle, of like length and about so many tokens together.
 
     By tokens, since they are what an engine computes: a few long texts cost more than many short ones.
     """
@@ -147,13 +173,13 @@ def spread(features: Sequence[Feature]) -> list[tuple[int, list[Feature]]]:
         stop = max(start + 1, min(stop, len(ordered) - GROUPS + number))
         share = ordered[start:stop]
         middle = len(share) // 2
-        rows = max(1, min(len(share), TOKENS // max(size(share[middle]), 1)))
+        rows = max(1, min(len(share), tokens // max(size(share[middle]), 1)))
         first = min(max(0, middle - rows // 2), len(share) - rows)
         found.append((len(share), share[first : first + rows]))
         start = stop
     return found
 
 
-def _seconds(took: Mapping[Group, float], only: Iterable[Group] | None = None) -> float:
+def _seconds(took: Times, only: Iterable[Group] | None = None) -> float:
     """What the texts that the timed batches stand for would take, all of them or those of some batches."""
     return sum(took[one] / one.rows * one.texts for one in (took if only is None else only))
