@@ -9,6 +9,7 @@ are kept, so that a run that was stopped goes on.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import itertools
 import json
@@ -29,8 +30,9 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import torch
 
+import kept
 import warmstart
-from common import ROOT, arguments, finish, weights, write_page
+from common import ROOT, finish, weights, write_page
 from padding import read_texts
 from warmstart.deploy.batches import alike
 from warmstart.deploy.engines.base import Engine
@@ -163,9 +165,9 @@ class Turns:
             self.done[name] = max(until, self.done[name])
 
 
-def speeds(run: Path, texts: list[str], kept: Path | None) -> dict[str, Any]:
+def speeds(run: Path, texts: list[str], so_far: Path | None) -> dict[str, Any]:
     """The median over stretches of ours as a share of the bare engine, and as a multiple of the pipeline."""
-    found: list[dict[str, Any]] = _read(kept, len(texts))
+    found: list[dict[str, Any]] = _read(so_far, len(texts))
     done = {(one["precision"], one["start"]) for one in found}
     for precision, every in EVERY.items():
         sides: Sides | None = None
@@ -178,9 +180,9 @@ def speeds(run: Path, texts: list[str], kept: Path | None) -> dict[str, Any]:
             told = sides.measure(texts[start : start + STRETCH])
             found.append({"of": len(texts), "precision": precision, "start": start, **told})
             print(found[-1], flush=True)
-            if kept is not None:
-                kept.parent.mkdir(exist_ok=True)
-                with kept.open("a", encoding="utf-8") as file:
+            if so_far is not None:
+                so_far.parent.mkdir(exist_ok=True)
+                with so_far.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(found[-1]) + "\n")
     figures: dict[str, Any] = {}
     for precision in EVERY:
@@ -188,13 +190,15 @@ def speeds(run: Path, texts: list[str], kept: Path | None) -> dict[str, Any]:
         figures[f"{precision}_of_bare"] = round(statistics.median(one["ours"] / one["bare"] for one in own), 3)
         figures[f"{precision}_of_pipeline"] = round(statistics.median(one["ours"] / one["pipeline"] for one in own), 2)
         figures[f"{precision}_texts_per_second"] = round(statistics.median(one["ours"] for one in own), 1)
+    for name in ("bare", "pipeline"):
+        figures[f"against_{name}"] = min(figures[f"{precision}_of_{name}"] for precision in EVERY)
     return figures
 
 
-def _read(kept: Path | None, count: int) -> list[dict[str, Any]]:
-    if kept is None or not kept.is_file():
+def _read(so_far: Path | None, count: int) -> list[dict[str, Any]]:
+    if so_far is None or not so_far.is_file():
         return []
-    return [one for one in map(json.loads, kept.read_text(encoding="utf-8").splitlines()) if one["of"] == count]
+    return [one for one in map(json.loads, so_far.read_text(encoding="utf-8").splitlines()) if one["of"] == count]
 
 
 def automatic(run: Path, texts: list[str]) -> dict[str, Any]:
@@ -258,25 +262,41 @@ def by_ray(run: Path, texts: list[str]) -> dict[str, Any]:
     return {"ray_against_bare": round(2 * ray / (before + bare()), 3)}
 
 
+PARTS: dict[str, Callable[[Path, list[str], bool], dict[str, Any]]] = {
+    "speeds": lambda run, texts, write: speeds(run, texts, KEPT if write else None),
+    "auto": lambda run, texts, write: automatic(run, texts),
+    "memory": lambda run, texts, write: memory(len(texts)),
+    "ray": lambda run, texts, write: by_ray(run, texts),
+}
+DEFAULT = [one for one in PARTS if not (TINY and one == "ray")]
+"""A sample leaves Ray out: the tests start it often enough."""
+
+
 def main() -> None:
     """Measure and report."""
     if sys.argv[1:2] == ["--memory"]:
         watch(int(sys.argv[2]), sys.argv[3])
         return
-    args = arguments(__doc__ or "", 50_000, "texts")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=50_000, help="texts (default 50000)")
+    parser.add_argument("--parts", default=",".join(DEFAULT), help="which of " + ", ".join(PARTS))
+    parser.add_argument("--write", action="store_true", help="write the results page, once all parts are there")
+    args = parser.parse_args()
     torch.set_num_threads(1)
     texts = mixed(args.n)
+    found: dict[str, Any] = kept.read("predict") if args.write else {}
     with tempfile.TemporaryDirectory() as place:
         os.environ["WARMSTART_CACHE"] = f"{place}/cache"
         run = make_run(Path(place))
         warmstart.export(run, int8=True, max_drop=100)
-        figures: dict[str, Any] = {"texts": len(texts), **speeds(run, texts, KEPT if args.write else None)}
-        figures |= automatic(run, texts) | memory(args.n)
-        if not TINY:  # the tests start Ray often enough
-            figures |= by_ray(run, texts)
-    figures["against_bare"] = min(figures[f"{one}_of_bare"] for one in EVERY)
-    figures["against_pipeline"] = min(figures[f"{one}_of_pipeline"] for one in EVERY)
-    if args.write:
+        for part in args.parts.split(","):
+            found[part] = PARTS[part](run, texts, args.write)
+            if args.write:
+                kept.write("predict", found)
+    figures: dict[str, Any] = {"texts": len(texts)}
+    for one in found.values():
+        figures |= one
+    if args.write and set(found) == set(PARTS):
         write_page("predict", "Answers beside the bare engine", "make bench-predict", _page(figures))
         KEPT.unlink(missing_ok=True)
     finish(figures)
