@@ -35,6 +35,8 @@ class Connection:
 
     async def ask(self, raw: bytes, seconds: float = 120.0) -> Reply:
         """Send bytes and wait for the answer to them."""
+        if self.reader is not None and self.reader.at_eof():
+            self.close()  # the server closes what was idle for some seconds, as it may
         try:
             async with asyncio.timeout(seconds):
                 if self.writer is None:

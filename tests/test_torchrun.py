@@ -75,7 +75,7 @@ def folder(tmp_path_factory, files, encoder):
     done = subprocess.run(
         [*launcher, torchrun_fit.__file__, json.dumps(shared)], capture_output=True, text=True, timeout=600
     )
-    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.returncode == 0, done.stderr[-20000:]
     return folder
 
 
