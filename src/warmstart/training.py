@@ -135,6 +135,7 @@ def train(
         if trainer.stop and done.global_step < trainer.state.max_steps and not (early and early.over):
             name = asked.name or "A signal"  # one that came to another process
             raise Stopped(f"{name} came: saved after step {done.global_step}; the same command goes on from there")
+    trainer.accelerator.wait_for_everyone()  # another process's Trainer may still look into the folder
     with suppress(OSError):  # it is not there, or the Trainer has put something into it
         folder.rmdir()
     history = _history(trainer.state.log_history)
