@@ -145,8 +145,8 @@ proof-report:  ## Reports of N= tasks opened in Chromium: nothing fetched, nothi
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/report.py $(SIZE)
 
 .PHONY: bench-predict
-bench-predict:  ## Answers beside the bare engine and a plain pipeline over N= real texts. About an hour.
-	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/predict.py $(SIZE)
+bench-predict:  ## Answers beside the bare engine and a plain pipeline over N= real texts (ARGS="--parts auto"). About an hour.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/predict.py $(SIZE) $(ARGS)
 
 .PHONY: proof-same-answers
 proof-same-answers:  ## Every task on N= rows by every engine: the same labels, numbers within 1e-4. About 10 minutes.

@@ -7,7 +7,10 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,14 @@ def finish(figures: dict[str, Any]) -> None:
     print(json.dumps(figures), flush=True)
 
 
+def timed(work: Callable[[], object]) -> float:
+    """CPU seconds."""
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+@cache
 def weights(name: str) -> str:
     """The folder of a real encoder; leaves, saying why, where there is none."""
     script = SHARED / "weights" / "get.py"

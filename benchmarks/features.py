@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from common import ROOT, arguments, finish, weights, write_page
+from common import ROOT, arguments, finish, timed, weights, write_page
 from padding import read_texts
 from warmstart.data.findings import Findings
 from warmstart.data.read import read
@@ -109,9 +109,7 @@ def speed(model: str, path: Path, rounds: int) -> dict[str, float]:
     bare()  # warms up
     for number in range(rounds):
         for name in sides if number % 2 == 0 else reversed(sides):
-            started = time.process_time()
-            sides[name]()
-            times[name].append(time.process_time() - started)
+            times[name].append(timed(sides[name]))
     ratios = [b / a for a, b in zip(times["ours"], times["bare"], strict=True)]
     tokens = sum(int(batch["attention_mask"].sum()) for batch in batches)
     return {

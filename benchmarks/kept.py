@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,25 @@ def write(name: str, figures: dict[str, Any]) -> None:
     staging = FOLDER / f".{name}.staging"
     staging.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
     staging.replace(FOLDER / f"{name}.json")
+
+
+def by_parts(name: str, parts: Mapping[str, Callable[[], dict[str, Any]]], keep: bool) -> dict[str, dict[str, Any]]:
+    """The figures of each of these parts of a measurement.
+
+    Args:
+        keep: Keep each part under the name when it has ended, and give those as well that were kept before.
+    """
+    found = read(name) if keep else {}
+    for part, measure in parts.items():
+        found[part] = measure()
+        if keep:
+            write(name, found)
+    return found
+
+
+def flat(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The figures of all parts together."""
+    return {name: value for part in found.values() for name, value in part.items()}
 
 
 def read_rows(name: str, asked: dict[str, str]) -> list[Row]:

@@ -3,8 +3,8 @@
 The texts are of four data sets, short and long ones mixed, answered by MiniLM with a head for classify. All sides have
 one thread; what is told is CPU time. The bare engine computes a stretch of texts as it would be ideal: all of them
 sorted by length, already in padded batches. The pipeline is that of transformers, 32 texts at a time in the order they
-come. They go on by turns, batch by batch, so that a machine that slows down slows all. Finished stretches
-are kept, so that a run that was stopped goes on.
+come. They go on by turns, batch by batch, so that a machine that slows down slows all. Finished stretches are kept, so
+that a run that was stopped goes on, and so are finished parts (`--parts auto,ray`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,10 @@ import torch
 
 import kept
 import warmstart
-from common import ROOT, finish, weights, write_page
+from common import ROOT, finish, timed, weights, write_page
 from padding import read_texts
+from turns import Turns
 from warmstart.deploy.batches import alike
-from warmstart.deploy.engines.base import Engine
 from warmstart.deploy.predictor import Predictor
 from warmstart.planning.clock import peak_gb
 
@@ -82,13 +82,6 @@ def make_run(folder: Path, tiny: bool = TINY) -> Path:
     return warmstart.fit(model=model, train=train, test=train, out=folder / "run", learn=learn).folder
 
 
-def timed(work: Callable[[], object]) -> float:
-    """CPU seconds."""
-    started = time.process_time()
-    work()
-    return time.process_time() - started
-
-
 def ideal(predictor: Predictor, texts: list[str]) -> list[dict[str, torch.Tensor]]:
     """All texts sorted by length, in padded batches."""
     features = [one for _, some in predictor.encode([{"text": text} for text in texts]) for one in some]
@@ -127,42 +120,6 @@ class Sides:
             "bare": len(texts) / turns.seconds["bare"],
             "pipeline": len(some) / turns.seconds["pipeline"],
         }
-
-
-class Turns:
-    """An engine that lets the other sides go on as far as it has come itself, batch by batch.
-
-    Now it comes first and now the others: who is first with a length finds no memory and no plan for it.
-
-    Args:
-        others: The steps of each other side; `bare` has about as many as there will be batches.
-
-    Attributes:
-        seconds: CPU time of each other side so far.
-    """
-
-    def __init__(self, engine: Engine, **others: list[Callable[[], object]]) -> None:
-        self.engine, self.others = engine, others
-        self.name, self.precision, self.gives_vectors = engine.name, engine.precision, engine.gives_vectors
-        self.seconds = dict.fromkeys(others, 0.0)
-        self.done = dict.fromkeys(others, 0)
-        self.batches = 0
-
-    def compute(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        self.batches += 1
-        if self.batches % 2:
-            self.go_on(self.batches / len(self.others["bare"]))
-        found = self.engine.compute(inputs)
-        self.go_on(self.batches / len(self.others["bare"]))
-        return found
-
-    def go_on(self, share: float) -> None:
-        """Bring the other sides to this share of their steps."""
-        for name, steps in self.others.items():
-            until = min(len(steps), round(share * len(steps)))
-            for step in steps[self.done[name] : until]:
-                self.seconds[name] += timed(step)
-            self.done[name] = max(until, self.done[name])
 
 
 def speeds(run: Path, texts: list[str], so_far: Path | None) -> dict[str, Any]:
@@ -262,13 +219,7 @@ def by_ray(run: Path, texts: list[str]) -> dict[str, Any]:
     return {"ray_against_bare": round(2 * ray / (before + bare()), 3)}
 
 
-PARTS: dict[str, Callable[[Path, list[str], bool], dict[str, Any]]] = {
-    "speeds": lambda run, texts, write: speeds(run, texts, KEPT if write else None),
-    "auto": lambda run, texts, write: automatic(run, texts),
-    "memory": lambda run, texts, write: memory(len(texts)),
-    "ray": lambda run, texts, write: by_ray(run, texts),
-}
-DEFAULT = [one for one in PARTS if not (TINY and one == "ray")]
+PARTS = ("speeds", "auto", "memory") if TINY else ("speeds", "auto", "memory", "ray")
 """A sample leaves Ray out: the tests start it often enough."""
 
 
@@ -279,23 +230,24 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=50_000, help="texts (default 50000)")
-    parser.add_argument("--parts", default=",".join(DEFAULT), help="which of " + ", ".join(PARTS))
+    parser.add_argument("--parts", default=",".join(PARTS), help="which of " + ", ".join(PARTS))
     parser.add_argument("--write", action="store_true", help="write the results page, once all parts are there")
     args = parser.parse_args()
     torch.set_num_threads(1)
     texts = mixed(args.n)
-    found: dict[str, Any] = kept.read("predict") if args.write else {}
     with tempfile.TemporaryDirectory() as place:
         os.environ["WARMSTART_CACHE"] = f"{place}/cache"
         run = make_run(Path(place))
         warmstart.export(run, int8=True, max_drop=100)
-        for part in args.parts.split(","):
-            found[part] = PARTS[part](run, texts, args.write)
-            if args.write:
-                kept.write("predict", found)
-    figures: dict[str, Any] = {"texts": len(texts)}
-    for one in found.values():
-        figures |= one
+        ways: dict[str, Callable[[], dict[str, Any]]] = {
+            "speeds": lambda: speeds(run, texts, KEPT if args.write else None),
+            "auto": lambda: automatic(run, texts),
+            "memory": lambda: memory(args.n),
+            "ray": lambda: by_ray(run, texts),
+        }
+        asked = {part: ways[part] for part in args.parts.split(",")}
+        found = kept.by_parts("predict", asked, args.write)
+    figures = {"texts": len(texts), **kept.flat(found)}
     if args.write and set(found) == set(PARTS):
         write_page("predict", "Answers beside the bare engine", "make bench-predict", _page(figures))
         KEPT.unlink(missing_ok=True)

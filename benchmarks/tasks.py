@@ -22,8 +22,6 @@ from task_sets import CACHE, SETS, small_ja
 
 SIZES = {"part": 3, "full": 1}
 """Seeds of each size."""
-MOST = 100
-"""Seeds that are looked for."""
 
 
 def recipe_of(name: str, size: str) -> dict[str, Any]:
@@ -38,8 +36,8 @@ def train(name: str, size: str, seeds: int) -> None:
     there = {seed for seed, *_ in found(name, size)}
     for seed in range(seeds):
         if seed not in there:
-            sides = [_ours(name, size, seed)] + [_theirs(name, seed)] * (size == "part")
-            figures = [asked_for(name, size), *sides]
+            figures = {"seed": seed, "settings": asked_for(name, size), "warmstart": _ours(name, size, seed)}
+            figures["peer"] = _theirs(name, seed) if size == "part" else {}
             kept.write("tasks", {**kept.read("tasks"), f"{name}-{size} {seed}": figures})
 
 
@@ -76,9 +74,9 @@ def peer(asked: str) -> None:
 
 def found(name: str, size: str) -> list[tuple[int, dict[str, Any], dict[str, Any]]]:
     """Seed, our metrics and the peer's, which a whole set has none of."""
-    asked, figures = asked_for(name, size), kept.read("tasks")
-    runs = ((seed, figures.get(f"{name}-{size} {seed}")) for seed in range(MOST))
-    return [(seed, *one[1:], *[{}] * (3 - len(one))) for seed, one in runs if one and one[0] == asked]
+    asked = asked_for(name, size)
+    kept_here = [one for key, one in kept.read("tasks").items() if key.rpartition(" ")[0] == f"{name}-{size}"]
+    return [(one["seed"], one["warmstart"], one["peer"]) for one in kept_here if one["settings"] == asked]
 
 
 def page(measured: dict[tuple[str, str], list[Any]]) -> str:

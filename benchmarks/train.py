@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 import torch
 import transformers
 
-from common import arguments, finish, write_page
+from common import arguments, finish, timed, write_page
 from overhead import bare
 from padding import PADDED, Texts, padding_table, read_texts
 from warmstart.data.table import write
@@ -59,13 +58,6 @@ class Encoder:
             folder = weights("minilm")
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
             self.make = lambda: transformers.AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2)
-
-
-def timed(work: Callable[[], Any]) -> float:
-    """CPU seconds of a piece of work."""
-    started = time.process_time()
-    work()
-    return time.process_time() - started
 
 
 def plain(model: Any, tokenizer: Any, rows: Any, folder: str) -> None:

@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -306,6 +307,14 @@ def throughput(folder: Path, count: int) -> dict[str, Any]:
     return {**figures, "throughput_ratio": round(served / local, 2)}
 
 
+def carry_out(part: str, size: float) -> dict[str, Any]:
+    """One of the parts, in a folder of its own."""
+    say(f"{part}: {size}")
+    with tempfile.TemporaryDirectory() as name:
+        found: dict[str, Any] = globals()[part](Path(name), size)
+        return found
+
+
 def main() -> None:
     """Prove and report."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -320,14 +329,10 @@ def main() -> None:
     count = args.kills or max(1, round(30 * share))
     sizes = {"malformed": args.n, "beside": max(200, args.n // 10), "overload": seconds, "kills": count}
     sizes["throughput"] = max(256, round(4096 * share))
-    found: dict[str, Any] = kept.read("server") if args.write else {}
-    for part in args.parts.split(","):
-        with tempfile.TemporaryDirectory() as name:
-            say(f"{part}: {sizes[part]}")
-            found[part] = globals()[part](Path(name), sizes[part])
-        if args.write:
-            kept.write("server", found)
-    figures: dict[str, Any] = {name: value for one in found.values() for name, value in one.items()}
+    found = kept.by_parts(
+        "server", {part: partial(carry_out, part, sizes[part]) for part in args.parts.split(",")}, args.write
+    )
+    figures = kept.flat(found)
     if args.write and set(found) == set(PARTS):
         write_page("server", "A server under attack, overload and kills", "make proof-server", _page(figures))
     finish(figures)
