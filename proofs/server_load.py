@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -101,7 +101,8 @@ async def closed_loop(
 
 async def open_loop(port: int, rate: float, seconds: float, raw: bytes, connections: int) -> Counter[Any]:
     """A request whenever its time has come, whether or not others are answered; statuses, and how many were late."""
-    free = [Connection(port) for _ in range(connections)]
+    # By turns, so that none is idle until the server closes it, just as the next request is sent.
+    free = deque(Connection(port) for _ in range(connections))
     found: Counter[Any] = Counter()
     under_way: set[asyncio.Task[None]] = set()
 
@@ -118,7 +119,7 @@ async def open_loop(port: int, rate: float, seconds: float, raw: bytes, connecti
             if not free:
                 found["no connection was free"] += 1
                 continue
-            task = asyncio.create_task(one(free.pop()))
+            task = asyncio.create_task(one(free.popleft()))
             under_way.add(task)
             task.add_done_callback(under_way.discard)
         await asyncio.sleep(0.002)
