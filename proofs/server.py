@@ -31,7 +31,7 @@ import psutil
 
 import kept
 from common import ROOT, finish, write_page
-from server_load import Connection, closed_loop, open_loop, quantile, texts
+from server_load import CLOSED, Connection, closed_loop, open_loop, quantile, texts
 from server_wrong import bombs, wrong_requests
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -338,19 +338,25 @@ def main() -> None:
     finish(figures)
 
 
+def _counts(codes: dict[str, int]) -> str:
+    """How often each status was the answer."""
+    names = {str(CLOSED): "closed without an answer"}
+    return ", ".join(f"{names.get(code, code)} {count:,} times" for code, count in sorted(codes.items()))
+
+
 def _page(figures: dict[str, Any]) -> str:
     bombed = "".join(f"| {name} | {status or 'closed'} |\n" for name, status in figures["bombs"].items())
     return (
         f"**{figures['malformed']:,} malformed requests** over {FLOOD} kept connections, "
         f"{figures['requests_per_second']:,} a second: {figures['answers_5xx']} answers of 5xx "
-        f"(statuses {figures['statuses']}; 0 is a connection closed without one). The processes of the server together "
+        f"({_counts(figures['statuses'])}). The processes of the server together "
         f"grew by {figures['growth_mb']} MB. Beside {figures['beside']:,} more of them, well-formed requests had a p99 "
         f"{figures['p99_ratio']} times that of an idle server, {figures['p99_idle_ms']} ms.\n\n"
         f"| bomb | told |\n| --- | ---: |\n{bombed}\n"
         f"**Ten times as many requests as it can answer**, for {figures['overload_seconds']:.0f} s, a model in the "
-        f"shape of MiniLM: {figures['overload_codes']}; after it, {figures['after_overload']}.\n\n"
+        f"shape of MiniLM: {_counts(figures['overload_codes'])}; after it, {figures['after_overload']}.\n\n"
         f"**The replica killed {figures['kills']} times** under load: {figures['wrong_answers']} wrong answers, "
-        f"statuses {figures['kill_codes']}, another one answered after {figures['longest_away_seconds']} s at most.\n\n"
+        f"{_counts(figures['kill_codes'])}, another one answered after {figures['longest_away_seconds']} s at most.\n\n"
         f"**Throughput** with {CLIENTS} clients, a text in each request: {figures['served_per_second']} texts a "
         f"second, {figures['throughput_ratio']} of a loop over `Predictor.stream` with as many threads "
         f"({figures['local_per_second']})."
