@@ -28,7 +28,8 @@ def recipe_of(name: str, size: str) -> dict[str, Any]:
     """The settings of a set, which both sides share."""
     one = SETS[name]
     model = small_ja() if one.model == "small-ja" else weights(one.model)
-    return {"model": model, "task": one.task, **one.files(size), **NUMBERS, **one.recipe}
+    changes = one.whole if size == "full" else {}
+    return {"model": model, "task": one.task, **one.files(size), **NUMBERS, **one.recipe, **changes}
 
 
 def train(name: str, size: str, seeds: int) -> None:
@@ -141,12 +142,14 @@ def main() -> None:
     if args.peer:
         peer(args.peer)
         return
-    wanted = [(name, size) for size in chosen(args.sizes, SIZES) for name in chosen(args.sets, SETS)]
+    sizes, sets = chosen(args.sizes, SIZES), chosen(args.sets, SETS)
+    wanted = [(name, size) for size in sizes for name in sets if size in SETS[name].sizes]
     if not args.no_train:
         with errors_told():
             for name, size in wanted:
                 train(name, size, args.n or SIZES[size])
-    measured = {which: rows for which in ((n, s) for s in SIZES for n in SETS) if (rows := found(*which))}
+    all_ = ((name, size) for size in SIZES for name in SETS if size in SETS[name].sizes)
+    measured = {which: rows for which in all_ if (rows := found(*which))}
     if args.write:
         write_page("tasks", "Every task beside a peer", "make results-tasks", page(measured))
     finish({f"{name} {size}": _brief(SETS[name].metrics[0], rows) for (name, size), rows in measured.items()})

@@ -31,7 +31,7 @@ import psutil
 
 import kept
 from common import ROOT, finish, write_page
-from server_load import CLOSED, Connection, closed_loop, open_loop, quantile, texts
+from server_load import CLOSED, NOT_SENT, Connection, closed_loop, open_loop, quantile, texts
 from server_wrong import bombs, wrong_requests
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -340,7 +340,7 @@ def main() -> None:
 
 def _counts(codes: dict[str, int]) -> str:
     """How often each status was the answer."""
-    names = {str(CLOSED): "closed without an answer"}
+    names = {str(CLOSED): "closed without an answer", NOT_SENT: "not sent, as all connections were waiting,"}
     return ", ".join(f"{names.get(code, code)} {count:,} times" for code, count in sorted(codes.items()))
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 CLOSED = 0
 """The status of a request that got no answer: the connection was closed."""
+NOT_SENT = "no connection was free"
+"""What stands for the status of a request that was not sent: all connections waited for an answer."""
 Reply = tuple[int, bytes]
 
 
@@ -117,7 +119,7 @@ async def open_loop(port: int, rate: float, seconds: float, raw: bytes, connecti
         while sent < now * rate:
             sent += 1
             if not free:
-                found["no connection was free"] += 1
+                found[NOT_SENT] += 1
                 continue
             task = asyncio.create_task(one(free.popleft()))
             under_way.add(task)
