@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import kept
-from common import finish, weights, write_page
+from common import finish, write_page
 from tables import Lines, chosen, errors_told
 from task_peers import NUMBERS, PEERS
-from task_sets import CACHE, SETS, small_ja
+from task_sets import CACHE, SETS, folder_of
 
 SIZES = {"part": 3, "full": 1}
 """Seeds of each size."""
@@ -27,9 +27,8 @@ SIZES = {"part": 3, "full": 1}
 def recipe_of(name: str, size: str) -> dict[str, Any]:
     """The settings of a set, which both sides share."""
     one = SETS[name]
-    model = small_ja() if one.model == "small-ja" else weights(one.model)
     changes = one.whole if size == "full" else {}
-    return {"model": model, "task": one.task, **one.files(size), **NUMBERS, **one.recipe, **changes}
+    return {"model": folder_of(one.model), "task": one.task, **one.files(size), **NUMBERS, **one.recipe, **changes}
 
 
 def train(name: str, size: str, seeds: int) -> None:
