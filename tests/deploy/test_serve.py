@@ -129,6 +129,15 @@ def test_malformed_requests_are_told_so(server):
     assert server.ask("/ready")[0] == 200
 
 
+def test_more_than_it_can_answer_is_told_to_come_again(server):
+    from server_load import NOT_SENT, open_loop, texts
+
+    port = int(server.url.rpartition(":")[2])
+    codes = asyncio.run(open_loop(port, 1000, 2, texts(*TEXTS), 512))
+    assert set(codes) - {NOT_SENT} == {200, 429}
+    assert server.ask("/ready")[0] == 200
+
+
 def test_a_changed_run_is_swapped_in_without_a_failed_request(server, folder):
     _, before = server.ask("/v1/models")
     statuses: list[int] = []
