@@ -1,10 +1,12 @@
 """A small sample of each benchmark runs, and ends with its line of JSON."""
 
 import argparse
+import dataclasses
 import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -146,6 +148,29 @@ def test_a_diagnosis_ends_with_how_right_it_is():
     assert 0 <= figures["label_errors"]["precision_at_flipped"] <= 1
     assert figures["calibration"]["accuracy_before"] == figures["calibration"]["accuracy_after"]
     assert figures["calibration"]["ece_after"] <= 1
+
+
+def test_a_task_is_measured_beside_its_peer_and_told_on_one_page(monkeypatch, tmp_path, encoder):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import kept
+    import tasks
+
+    sentences = ["bob B-PER\nis O\nin O\nparis B-LOC\n", "paris B-LOC\nis O\ngood O\n", "bob B-PER\nis O\nboring O\n"]
+    file = tmp_path / "some.conll"
+    file.write_text("\n".join(sentences * 4))
+    data = {"data.train": str(file), "data.test": str(file), "data.format": "conll"}
+    one = dataclasses.replace(tasks.SETS["wnut17"], files=lambda size: data, recipe={"learn.epochs": 1})
+    monkeypatch.setattr(tasks, "SETS", {"some": one})
+    monkeypatch.setattr(tasks, "folder_of", lambda model: str(encoder))
+    monkeypatch.setattr(tasks, "CACHE", tmp_path)
+    monkeypatch.setattr(kept, "FOLDER", tmp_path)
+    here = SimpleNamespace(run=lambda command, check: tasks.peer(command[-1]))
+    monkeypatch.setattr(tasks, "subprocess", here)
+    tasks.train("some", "part", 2)
+    found = tasks.found("some", "part")
+    assert [seed for seed, *_ in found] == [0, 1]
+    assert all(0 <= side["f1"] <= 1 for _, *sides in found for side in sides)
+    assert "| WNUT-17 | tag | e5-small | f1 | " in tasks.page({("some", "part"): found})
 
 
 def test_kept_figures_are_those_of_the_runs_and_of_the_settings_asked_for(monkeypatch, tmp_path):
