@@ -59,7 +59,7 @@ results-craft:  ## What each piece of the craft is worth (N= seeds; ARGS="--sets
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/craft.py $(SIZE) $(ARGS)
 
 .PHONY: results-tasks
-results-tasks:  ## Every task on real data beside a peer (N= seeds; ARGS="--sets wnut17 --sizes part"). Three hours.
+results-tasks:  ## Every task on real data beside a peer (N= seeds; ARGS="--sets wnut17 --sizes part"). Hours.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/tasks.py $(SIZE) $(ARGS)
 
 .PHONY: bench-corpus

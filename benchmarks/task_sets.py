@@ -314,7 +314,7 @@ def _candidates(path: Path) -> list[dict[str, Any]]:
 
 
 def _collection(name: str, folder: Path, size: str) -> dict[str, Any]:
-    """Judgements with their queries and documents; as a part, those of 200 queries to learn from."""
+    """Judgements with their queries and documents; as a part, those of some queries to learn from."""
     train = folder / "train.qrel"
     if size == "part":
         train = CACHE / "data" / f"{name}-part.qrel"

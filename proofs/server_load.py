@@ -102,7 +102,7 @@ async def closed_loop(
 
 
 async def open_loop(port: int, rate: float, seconds: float, raw: bytes, connections: int) -> Counter[Any]:
-    """A request whenever its time has come, whether or not others are answered; statuses, and how many were late."""
+    """A request whenever its time has come, whether or not others are answered; how often each status or `NOT_SENT`."""
     # By turns, so that none is idle until the server closes it, just as the next request is sent.
     free = deque(Connection(port) for _ in range(connections))
     found: Counter[Any] = Counter()
