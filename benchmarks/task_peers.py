@@ -246,8 +246,8 @@ def ranker(said: dict[str, Any]) -> Metrics:
     )
 
     transformers.set_seed(said["seed"])
-    body = models.Transformer(said["model"])
-    parts = [body, models.Pooling(body.get_word_embedding_dimension(), "mean"), models.Normalize()]
+    body = models.Transformer(said["model"], max_seq_length=said.get("window.tokens"))
+    parts = [body, models.Pooling(body.get_embedding_dimension(), "mean"), models.Normalize()]
     model = SentenceTransformer(modules=parts, device="cpu")
     pairs, judged, queries, documents = collection(said)
     rows = datasets.Dataset.from_dict({"anchor": [a for a, _ in pairs], "positive": [b for _, b in pairs]})

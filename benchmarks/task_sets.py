@@ -180,7 +180,10 @@ SETS = {
         "patient, Japanese", "rank", patient, ("ndcg_20", "map"),
         "nDCG@20 60.5, MAP@20 53.4 (triplets, Japanese BERT-base)", RANK, "ranker",
     ),
-    "cranfield": Set("Cranfield", "rank", cranfield, ("ndcg_20", "map"), "–", RANK, "ranker"),
+    "cranfield": Set(
+        "Cranfield, 128 tokens of each", "rank", cranfield, ("ndcg_20", "map"), "–",
+        {**RANK, "window.tokens": 128}, "ranker",
+    ),
     "jcqa": Set(
         "JCommonsenseQA, validation", "choose", jcqa, ("accuracy",), "Japanese BERT-base 80.8 (JGLUE)",
         {"learn.rate": 3e-4}, "chooser", model="small-ja",

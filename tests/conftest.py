@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import os
 from pathlib import Path
 
@@ -21,6 +22,13 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 def own_cache(tmp_path_factory):
     """Rows read by the tests are cached in the tests' folder, not in the user's."""
     os.environ["WARMSTART_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen_garbage():
+    """What libraries hold for good is not looked through again: each training collects garbage when it ends."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@
 """
 
 import string
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -131,10 +132,14 @@ def tiny_model(
         return auto.from_config(config)
 
 
-def tiny_tokenizer(name: str = "bert") -> PreTrainedTokenizerFast:
-    """Build a lowercasing WordPiece tokenizer that knows a few words and spells all other ASCII text out."""
+def tiny_tokenizer(name: str = "bert", words: Sequence[str] = ()) -> PreTrainedTokenizerFast:
+    """Build a lowercasing WordPiece tokenizer that knows a few words and spells all other ASCII text out.
+
+    Args:
+        words: Words that it knows as well.
+    """
     architecture = ARCHITECTURES[name]
-    ids = {token: index for index, token in enumerate(VOCABULARY)}
+    ids = {token: index for index, token in enumerate([*VOCABULARY, *words])}
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=10_000))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -154,11 +159,12 @@ def tiny_tokenizer(name: str = "bert") -> PreTrainedTokenizerFast:
     )
 
 
-def save_tiny(folder: str | Path, name: str = "bert", seed: int = 0, **changes: Any) -> Path:
+def save_tiny(folder: str | Path, name: str = "bert", seed: int = 0, words: Sequence[str] = (), **changes: Any) -> Path:
     """Write a tiny encoder without a head, and its tokenizer, as a pretrained model's folder holds them."""
     path = Path(folder)
-    tiny_model(name, head=None, seed=seed, **changes).save_pretrained(path)
-    tiny_tokenizer(name).save_pretrained(path)
+    sizes = {"vocab_size": len(VOCABULARY) + len(words), **changes}
+    tiny_model(name, head=None, seed=seed, **sizes).save_pretrained(path)
+    tiny_tokenizer(name, words).save_pretrained(path)
     return path
 
 

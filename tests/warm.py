@@ -7,6 +7,7 @@ the code of `venv/bin/warmstart`; only the imports are shared.
 """
 
 import contextlib
+import gc
 import json
 import os
 import runpy
@@ -57,6 +58,8 @@ def serve(address: str) -> None:
     import sklearn.metrics  # noqa: F401
     import transformers.trainer  # noqa: F401
 
+    # What is imported stays: no fork need look through it for garbage, and copy its memory by doing so.
+    gc.freeze()
     with socket.socket(socket.AF_UNIX) as server:
         # Bound under another name first: the file's appearance says that requests are answered.
         server.bind(f"{address}.new")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,14 @@ def environment() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "accelerator": torch.cuda.get_device_name() if cuda else None,
-        "versions": {name: metadata.version(name) for name in _PACKAGES},
+        "versions": dict(_versions()),
     }
+
+
+@cache
+def _versions() -> tuple[tuple[str, str], ...]:
+    """Read once: each costs some milliseconds, and a run says them more than once."""
+    return tuple((name, metadata.version(name)) for name in _PACKAGES)
 
 
 def usable_cores() -> int:
