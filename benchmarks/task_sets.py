@@ -60,11 +60,11 @@ def wnut(size: str) -> dict[str, Any]:
 def quac(size: str) -> dict[str, Any]:
     """First questions of QuAC, which stand alone, some without an answer; 150 others to test on.
 
-    A passage fills two windows or three, so what XQuAD learns beside its own at full size is 500, not all 11,567.
+    A passage fills two windows or three, so what XQuAD learns beside its own at full size is 200, not all 11,567.
 
     All from the training file: the answers of the validation file stand in one line with nothing between them.
     """
-    count = {"part": 100, "full": 500}[size]
+    count = {"part": 100, "full": 200}[size]
     train = _jsonl(f"quac-{size}", lambda: _draw(_first_questions(), 650)[150 : 150 + count])
     test = _jsonl("quac-test", lambda: _draw(_first_questions(), 650)[:150])
     return {"data.train": train, "data.test": test}
@@ -194,7 +194,7 @@ SETS = {
     ),
     "jcqa": Set(
         "JCommonsenseQA, validation", "choose", jcqa, ("accuracy",), "Japanese BERT-base 80.8 (JGLUE)",
-        {"learn.rate": 3e-4}, "chooser", model="small-ja",
+        {"learn.rate": 3e-4}, "chooser", model="small-ja", whole={"learn.epochs": 2},
     ),
 }  # fmt: skip
 
