@@ -64,8 +64,13 @@ def quac(size: str) -> dict[str, Any]:
 
     All from the training file: the answers of the validation file stand in one line with nothing between them.
     """
-    train = _jsonl(f"quac-{size}", lambda: _draw(_first_questions(), 650)[150:250])
-    test = _jsonl("quac-test", lambda: _draw(_first_questions(), 650)[:150])
+
+    def drawn() -> list[dict[str, Any]]:
+        # More than are used: another number would draw others, and the kept figures are of these.
+        return _draw(_first_questions(), 650)
+
+    train = _jsonl(f"quac-{size}", lambda: drawn()[150:250])
+    test = _jsonl("quac-test", lambda: drawn()[:150])
     return {"data.train": train, "data.test": test}
 
 

@@ -25,7 +25,7 @@ def own_cache(tmp_path_factory):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def frozen_garbage():
+def frozen_libraries():
     """What libraries hold for good is not looked through again: each training collects garbage when it ends."""
     gc.collect()
     gc.freeze()
