@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import gc
 import os
+import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+import warm
+from proving import prove as proven
 from small import FAST, reviews
 from tiny import save_tiny
 
@@ -41,6 +45,20 @@ def real_data_or_skip(request):
 @pytest.fixture(scope="session")
 def shared():
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def commands():
+    """A folder with `warmstart` and `python`, which have the heavy libraries already imported."""
+    # A socket's path must be short, which pytest's folders are not.
+    with tempfile.TemporaryDirectory(prefix="warm-") as short, warm.start(Path(short) / "s") as folder:
+        yield folder
+
+
+@pytest.fixture
+def prove(commands):
+    """Runs a small sample of a proof."""
+    return partial(proven, commands / "python")
 
 
 @pytest.fixture(scope="session")

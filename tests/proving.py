@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,10 @@ from processes import finish
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def prove(name: str, n: int, *more: str) -> dict:
+def prove(python: Path, name: str, n: int, *more: str) -> dict:
+    """The figures that a proof ends with."""
     env = {**os.environ, "PYTHONPATH": f"{ROOT / 'benchmarks'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    command = [sys.executable, ROOT / "proofs" / f"{name}.py", "--n", str(n), *more]
+    command = [python, ROOT / "proofs" / f"{name}.py", "--n", str(n), *more]
     done = finish(command, env=env)
     if "unshare" in done.stderr and "not permitted" in done.stderr:
         pytest.skip("this machine allows no mount namespace of one's own")

@@ -4,7 +4,6 @@ import argparse
 import dataclasses
 import json
 import os
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,39 +15,44 @@ from small import FAST
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
-def sample(script, n, **environment):
-    """The figures that a benchmark ends with."""
-    command = [sys.executable, BENCHMARKS / script, "--n", str(n)]
-    done = finish(command, env={**os.environ, **environment})
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+@pytest.fixture
+def sample(commands):
+    """Gives the figures that a benchmark ends with."""
+
+    def run(script, n, **environment):
+        command = [commands / "python", BENCHMARKS / script, "--n", str(n)]
+        done = finish(command, env={**os.environ, **environment})
+        assert done.returncode == 0, done.stderr[-3000:]
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run
 
 
-def test_overhead_ends_with_its_ratio():
+def test_overhead_ends_with_its_ratio(sample):
     figures = sample("overhead.py", 1, WARMSTART_BENCH_ROUNDS="1")
     assert figures["steps"] == 1
     assert figures["ratio"] > 0
 
 
-def test_training_speed_ends_with_its_ratios():
+def test_training_speed_ends_with_its_ratios(sample):
     figures = sample("train.py", 40, WARMSTART_BENCH_TINY="1")
     assert figures["imdb"]["rows"] == 32
     assert all(figures[name] > 0 for name in ("ratio_plain", "ratio_bare", "ratio_default", "ratio_frozen_half"))
 
 
-def test_spans_go_to_pieces_and_back():
+def test_spans_go_to_pieces_and_back(sample):
     figures = sample("round_trips.py", 2, WARMSTART_BENCH_TINY="1")
     assert len(figures) == 6
     assert all(one["exact"] == one["spans"] == 5 for name, one in figures.items() if "character" in name)
 
 
-def test_features_end_with_memory_and_ratio():
+def test_features_end_with_memory_and_ratio(sample):
     figures = sample("features.py", 40, WARMSTART_BENCH_TINY="1")
     assert figures["ratio_bare"] > 0
     assert figures["mb_40"] >= figures["mb_4"] > 0
 
 
-def test_answers_are_measured_beside_the_engine():
+def test_answers_are_measured_beside_the_engine(sample):
     figures = sample("predict.py", 80, WARMSTART_BENCH_TINY="1")
     assert figures["bf16_of_bare"] > 0
     assert figures["fp32_of_pipeline"] > 0
@@ -96,7 +100,7 @@ def test_every_variant_of_the_craft_has_its_reference(monkeypatch):
             assert name == first or variant.reference in variants
 
 
-def test_memory_of_long_texts_ends_with_its_ratio():
+def test_memory_of_long_texts_ends_with_its_ratio(sample):
     figures = sample("long.py", 4, WARMSTART_BENCH_TINY="1")
     assert figures["windows_long"] > 10 * figures["windows_short"]
     assert figures["right_short"] == figures["right_long"] == 4
@@ -123,26 +127,26 @@ def test_forgetting_is_measured_by_rate_and_told_on_one_page(monkeypatch, tmp_pa
     assert "| 0.001 | " in page
 
 
-def test_plans_end_with_their_worst_error():
+def test_plans_end_with_their_worst_error(sample):
     figures = sample("plan.py", 4, WARMSTART_BENCH_TINY="1")
     assert figures["rt"]["steps"] == 4
     assert figures["worst_error"] >= abs(figures["rt"]["error"]["gb"])
 
 
-def test_a_corpus_ten_times_as_large_takes_no_more_memory():
+def test_a_corpus_ten_times_as_large_takes_no_more_memory(sample):
     figures = sample("corpus.py", 300)
     assert figures["mb_corpus"][1] > 8 * figures["mb_corpus"][0]
     assert figures["ratio_own"] < 1.3
 
 
-def test_an_encoder_from_scratch_ends_with_its_loss_and_entropy():
+def test_an_encoder_from_scratch_ends_with_its_loss_and_entropy(sample):
     figures = sample("scratch.py", 4, WARMSTART_BENCH_TINY="1")
     assert figures["steps"] == 4
     assert figures["entropy"] > 0
     assert 0 <= figures["nsp_accuracy"] <= 1
 
 
-def test_a_diagnosis_ends_with_how_right_it_is():
+def test_a_diagnosis_ends_with_how_right_it_is(sample):
     figures = sample("diagnosis.py", 100, WARMSTART_BENCH_TINY="1")
     assert figures["label_errors"]["flipped"] == 5
     assert 0 <= figures["label_errors"]["precision_at_flipped"] <= 1

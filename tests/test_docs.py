@@ -8,7 +8,6 @@ they stand. A block whose fence says `{.norun}` is shown only.
 import os
 import re
 import shutil
-import tempfile
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-import warm
 from processes import finish, one_ray
 from tiny import VOCABULARY, save_japanese, save_tiny
 from warmstart.recipe import Recipe, load_recipe, load_sweep
@@ -68,20 +66,18 @@ RUNNABLE = [page for page in PAGES if any(block.runs for block in blocks(page))]
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory):
+def environment(commands, tmp_path_factory):
     """The environment of a page's commands: no network, a cache of its own, one thread."""
-    # A socket's path must be short, which pytest's folders are not.
-    with tempfile.TemporaryDirectory(prefix="warm-") as short, warm.start(Path(short) / "s") as commands:
-        yield {
-            "PATH": f"{commands}:{os.environ['PATH']}",
-            "HOME": str(tmp_path_factory.mktemp("home")),
-            "WARMSTART_CACHE": str(tmp_path_factory.mktemp("cache")),
-            "HF_HUB_OFFLINE": "1",
-            "COLUMNS": "100",
-            "LANG": "C.UTF-8",
-            # Where set, it says which checkout is tested; processes that a command starts must import that one, too.
-            **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
-        }
+    return {
+        "PATH": f"{commands}:{os.environ['PATH']}",
+        "HOME": str(tmp_path_factory.mktemp("home")),
+        "WARMSTART_CACHE": str(tmp_path_factory.mktemp("cache")),
+        "HF_HUB_OFFLINE": "1",
+        "COLUMNS": "100",
+        "LANG": "C.UTF-8",
+        # Where set, it says which checkout is tested; processes that a command starts must import that one, too.
+        **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
+    }
 
 
 @pytest.fixture(scope="module")

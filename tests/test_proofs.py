@@ -1,37 +1,35 @@
 """A small sample of each proof about trust holds, and ends with its line of JSON."""
 
-from proving import prove
 
-
-def test_killed_runs_end_bit_equal():
+def test_killed_runs_end_bit_equal(prove):
     found = prove("kill", 2)
     assert found["bit_equal"] == found["runs"] == 2
     assert found["more_bit_equal"] == found["more_runs"] == 3
     assert found["left_without_a_valid_checkpoint"] == 0
 
 
-def test_no_corruption_is_silent():
+def test_no_corruption_is_silent(prove):
     found = prove("corrupt", 40)
     assert found["tried"] > 30
     assert found["silent"] == 0
 
 
-def test_rows_come_in_the_same_order_after_a_resume():
+def test_rows_come_in_the_same_order_after_a_resume(prove):
     found = prove("order", 3)
     assert found == {"cases": 3, "equal": 3, "workers_agree": True, "every_row_once_an_epoch": True}
 
 
-def test_a_full_disk_is_said_and_gone_on_from():
+def test_a_full_disk_is_said_and_gone_on_from(prove):
     found = prove("full_disk", 2)
     assert found == {"sizes": 2, "clear": 2, "resumed_bit_equal": 2, "read_only_code": 9}
 
 
-def test_a_labelling_without_room_is_refused_with_the_reason():
+def test_a_labelling_without_room_is_refused_with_the_reason(prove):
     found = prove("exactly_once", 1, "--rows", "40", "--parts", "starved")
     assert set(found["refused_in_seconds"]) == {"cpus", "memory", "disk", "address"}
 
 
-def test_engines_give_the_same_answers(monkeypatch):
+def test_engines_give_the_same_answers(prove, monkeypatch):
     monkeypatch.setenv("WARMSTART_PROOF_CASES", "classify,tag crf")
     monkeypatch.setenv("WARMSTART_PROOF_SURFACES", "onnx,openvino")
     found = prove("same_answers", 20)

@@ -1,9 +1,9 @@
 """A Python process with the heavy libraries already imported, that forks to run what it is sent.
 
-Importing torch and transformers takes seconds and a page of the docs starts `warmstart` several times. So the test
-of the docs puts `bin/warmstart` and `bin/python` of `start` first in the PATH: each hands its arguments, folder,
-environment and standard streams to this process, which forks, and leaves with the exit code of the fork. What runs is
-the code of `venv/bin/warmstart`; only the imports are shared.
+Importing torch and transformers takes seconds, and a page of the docs starts `warmstart` several times. So tests of
+commands use `bin/warmstart` and `bin/python` of `start`: each hands its arguments, folder, environment and standard
+streams to this process, which forks, and leaves with the exit code of the fork. What runs is the code of
+`venv/bin/warmstart`, or a script; only the imports are shared. Processes that those start are ordinary ones.
 """
 
 import contextlib
@@ -103,7 +103,8 @@ def _run(streams: list[int], name: str, arguments: list[str], folder: str, envir
             main()
         else:
             sys.argv = arguments
-            sys.path.insert(0, str((Path(folder) / arguments[0]).parent))
+            more = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+            sys.path[:0] = [str((Path(folder) / arguments[0]).parent), *more]
             runpy.run_path(arguments[0], run_name="__main__")
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)

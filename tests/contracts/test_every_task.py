@@ -117,10 +117,10 @@ def test_it_goes_on_bit_equal_after_a_crash(name, architecture, tmp_path):
     if architecture in CASES[name].skips:
         pytest.skip(f"{architecture}: {CASES[name].skips[architecture]}")
     encoder = str(save_tiny(tmp_path / "encoder", architecture))
-    few = {"learn.max_steps": 6, "checkpoints.steps": 2, "checkpoints.after": "keep"}
+    few = {"learn.max_steps": 4, "checkpoints.steps": 2, "checkpoints.after": "keep"}
     whole = fit(encoder, name, tmp_path / "whole", **few)
     with pytest.raises(Crash):
-        fit(encoder, name, tmp_path / "run", progress=Trouble(5, crash), **few)
+        fit(encoder, name, tmp_path / "run", progress=Trouble(3, crash), **few)
     same(fit(encoder, name, tmp_path / "run", **few), whole)
 
 
