@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from warmstart.data.table import write
 from warmstart.errors import DataError, RecipeError
-from warmstart.tuning.batches import LengthBatches, RandomBatches, lengths_of
+from warmstart.tuning.batches import LengthBatches, RandomBatches, grouping_of, lengths_of
 
 LENGTHS = np.random.default_rng(0).gamma(2, 20, 3000).astype(int) + 3
 
@@ -110,3 +110,10 @@ def test_lengths_of_rows_and_of_rows_in_slices(tmp_path):
     sliced = write([{"input_ids": [[[1, 2], [3]], [[4]], [[5, 6, 7], [8], [9]]]}], tmp_path / "sliced.arrow")
     assert lengths_of(sliced).tolist() == [4, 1, 9]
     assert lengths_of([{"input_ids": [1, 2]}, {"input_ids": [[1], [2, 3]]}]).tolist() == [2, 4]
+
+
+def test_rows_are_grouped_by_their_tokens_or_as_they_say(tmp_path):
+    columns = {"input_ids": [[1], [1, 2], [1]], "length": [2, 2, 1]}
+    rows = write([columns], tmp_path / "rows.arrow")
+    assert grouping_of(rows).tolist() == grouping_of(list(rows)).tolist() == [2, 2, 1]
+    assert grouping_of(rows.select_columns(["input_ids"])).tolist() == [1, 2, 1]

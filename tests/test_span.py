@@ -149,6 +149,18 @@ def test_windows_show_all_of_the_context_and_the_question_in_each(size):
     assert sum(feature["cut"] for feature in features) == 0
 
 
+def test_all_windows_of_a_context_are_batched_as_long_as_its_longest():
+    rows = {
+        "question": ["who", "who"],
+        "context": ["a good film " * 11, "bob"],
+        "answers": [[], [{"text": "bob", "start": 0}]],
+    }
+    features = task().encode(rows, TOKENIZERS["bert"], WINDOW)
+    sizes = [[len(one["input_ids"]) for one in features if one["of"] == number] for number in (0, 1)]
+    assert min(sizes[0]) < max(sizes[0]) == 24 > sizes[1][0]
+    assert [one["length"] for one in features] == [24] * len(sizes[0]) + sizes[1]
+
+
 def test_a_question_longer_than_half_of_the_room_is_cut_and_counted():
     features = ask(task(), TOKENIZERS["bert"], "who " * 50, "film " * 50)
     assert features[0]["cut"] == 50 - (24 - 3) // 2

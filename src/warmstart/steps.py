@@ -10,7 +10,7 @@ import transformers
 
 from warmstart.errors import RecipeError
 from warmstart.settings import Settings, arguments
-from warmstart.tuning.batches import LengthBatches, RandomBatches, lengths_of
+from warmstart.tuning.batches import LengthBatches, RandomBatches, grouping_of
 from warmstart.tuning.mixing import Mixed, MixedBatches
 
 FEWEST_EPOCHS = 3
@@ -59,4 +59,4 @@ def grouped(rows: Any, settings: Settings, batch: int, **mine: int) -> LengthBat
     """Batches of rows of like length, by number or by tokens."""
     if settings.order == "random":
         raise RecipeError("learn.batch_tokens: needs rows of like length together; drop learn.order: random")
-    return LengthBatches(lengths_of(rows), batch, tokens=settings.batch_tokens, seed=settings.seed, **mine)
+    return LengthBatches(grouping_of(rows), batch, tokens=settings.batch_tokens, seed=settings.seed, **mine)

@@ -21,6 +21,7 @@ Feature = dict[str, Any]
 
 Beside them stand `tokens` and `cut`: how many tokens the row has, and how many of them are nowhere seen. Where a row
 has several features, each says by `of` which of the rows given it belongs to, and the first one counts the tokens.
+A feature that is to be batched with longer ones says as how long by `length`.
 """
 
 

@@ -99,10 +99,13 @@ class Span(Task[SpanOptions]):
             found = _windows(question.ids, known[context], frame, tokenizer, window)
             answers = rows["answers"][number] if "answers" in rows else None
             targets = None if answers is None else _targets(answers, context, known[context])
+            longest = max(len(feature["input_ids"]) for feature in found)
             for feature in found:
                 feature["of"] = number
                 if targets is not None:
                     _aim(feature, targets)
+                    # The last window is shorter and seldom holds the answer: a batch of such would teach "none" alone.
+                    feature["length"] = longest
             features += found
         return features
 

@@ -225,6 +225,20 @@ def lengths_of(rows: Any, column: str = "input_ids") -> npt.NDArray[np.int64]:
     return slices * longest
 
 
+def grouping_of(rows: Any) -> npt.NDArray[np.int64]:
+    """As how long each row is put among others of like length: its tokens, or its `length` where it says one.
+
+    Args:
+        rows: As in `lengths_of`.
+    """
+    if "length" not in (rows.column_names if hasattr(rows, "column_names") else rows[0]):
+        return lengths_of(rows)
+    if not hasattr(rows, "with_format"):
+        return np.array([row["length"] for row in rows], dtype=np.int64)
+    found: npt.NDArray[np.int64] = rows.select_columns(["length"]).with_format("arrow")[:]["length"].to_numpy()
+    return found
+
+
 def shapes_of(rows: Any, column: str = "input_ids") -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """How many lists of tokens each row has, one where it is not in slices, and how long the longest of them is.
 

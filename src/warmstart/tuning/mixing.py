@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from warmstart.errors import RecipeError, nearest
-from warmstart.tuning.batches import LengthBatches, RandomBatches, lengths_of
+from warmstart.tuning.batches import LengthBatches, RandomBatches, grouping_of
 
 SAMPLINGS = ("proportional", "square-root", "temperature", "uniform", "annealed")
 APART = 1_000_003
@@ -126,7 +126,9 @@ class MixedBatches(RandomBatches):
         for number, part in enumerate(rows.parts.values(), 1):
             mine = {"seed": seed + APART * number, "processes": processes, "process": process}
             one = (
-                LengthBatches(lengths_of(part), batch, **mine) if by_length else RandomBatches(len(part), batch, **mine)
+                LengthBatches(grouping_of(part), batch, **mine)
+                if by_length
+                else RandomBatches(len(part), batch, **mine)
             )
             self.own.append(one)
 
