@@ -130,7 +130,7 @@ sides: on a processor it takes two thirds of the time in windows of 384 tokens.
 What a part holds: 500 sentences of CoNLL-2003, 1,000 of WNUT-17, 100 first questions of QuAC, 16 of 48 articles of
 XQuAD, 1,000 pairs of STS-B, 1,001 sentences of SemEval, 2,000 queries of patient, 40 of Cranfield, 1,000 questions of
 JCommonsenseQA, and all of WikiQA. A whole set is learned in batches and epochs of its own (`benchmarks/task_sets.py`),
-by our side alone; that of XQuAD is 32 articles, three times. A set that the second table lacks was not measured whole.
+by our side alone; that of XQuAD is 32 articles, three times. QuAC was not measured whole.
 
 How to read it: with so few rows, seeds differ more than sides. On WNUT-17 the three seeds give F1 22.3, 22.9 and 30.5
 on our side and 37.5, 21.9 and 19.4 on the peer's: in 500 steps it is luck whether the rarer types are learned at all.

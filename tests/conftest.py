@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import warm
-from proving import prove as proven
+from proving import figures
 from small import FAST, reviews
 from tiny import save_tiny
 
@@ -57,8 +57,14 @@ def commands():
 
 @pytest.fixture
 def prove(commands):
-    """Runs a small sample of a proof."""
-    return partial(proven, commands / "python")
+    """Gives the figures that a small sample of a proof ends with."""
+    return partial(figures, commands / "python", "proofs")
+
+
+@pytest.fixture
+def sample(commands):
+    """Gives the figures that a small sample of a benchmark ends with."""
+    return partial(figures, commands / "python", "benchmarks")
 
 
 @pytest.fixture(scope="session")

@@ -2,58 +2,42 @@
 
 import argparse
 import dataclasses
-import json
-import os
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from processes import finish
 from small import FAST
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
-@pytest.fixture
-def sample(commands):
-    """Gives the figures that a benchmark ends with."""
-
-    def run(script, n, **environment):
-        command = [commands / "python", BENCHMARKS / script, "--n", str(n)]
-        done = finish(command, env={**os.environ, **environment})
-        assert done.returncode == 0, done.stderr[-3000:]
-        return json.loads(done.stdout.splitlines()[-1])
-
-    return run
-
-
 def test_overhead_ends_with_its_ratio(sample):
-    figures = sample("overhead.py", 1, WARMSTART_BENCH_ROUNDS="1")
+    figures = sample("overhead", 1, WARMSTART_BENCH_ROUNDS="1")
     assert figures["steps"] == 1
     assert figures["ratio"] > 0
 
 
 def test_training_speed_ends_with_its_ratios(sample):
-    figures = sample("train.py", 40, WARMSTART_BENCH_TINY="1")
+    figures = sample("train", 40, WARMSTART_BENCH_TINY="1")
     assert figures["imdb"]["rows"] == 32
     assert all(figures[name] > 0 for name in ("ratio_plain", "ratio_bare", "ratio_default", "ratio_frozen_half"))
 
 
 def test_spans_go_to_pieces_and_back(sample):
-    figures = sample("round_trips.py", 2, WARMSTART_BENCH_TINY="1")
+    figures = sample("round_trips", 2, WARMSTART_BENCH_TINY="1")
     assert len(figures) == 6
     assert all(one["exact"] == one["spans"] == 5 for name, one in figures.items() if "character" in name)
 
 
 def test_features_end_with_memory_and_ratio(sample):
-    figures = sample("features.py", 40, WARMSTART_BENCH_TINY="1")
+    figures = sample("features", 40, WARMSTART_BENCH_TINY="1")
     assert figures["ratio_bare"] > 0
     assert figures["mb_40"] >= figures["mb_4"] > 0
 
 
 def test_answers_are_measured_beside_the_engine(sample):
-    figures = sample("predict.py", 80, WARMSTART_BENCH_TINY="1")
+    figures = sample("predict", 80, WARMSTART_BENCH_TINY="1")
     assert figures["bf16_of_bare"] > 0
     assert figures["fp32_of_pipeline"] > 0
     assert 0 < figures["auto_share"] <= 1
@@ -101,7 +85,7 @@ def test_every_variant_of_the_craft_has_its_reference(monkeypatch):
 
 
 def test_memory_of_long_texts_ends_with_its_ratio(sample):
-    figures = sample("long.py", 4, WARMSTART_BENCH_TINY="1")
+    figures = sample("long", 4, WARMSTART_BENCH_TINY="1")
     assert figures["windows_long"] > 10 * figures["windows_short"]
     assert figures["right_short"] == figures["right_long"] == 4
     assert 0 < figures["ratio"] < 1.5
@@ -128,26 +112,26 @@ def test_forgetting_is_measured_by_rate_and_told_on_one_page(monkeypatch, tmp_pa
 
 
 def test_plans_end_with_their_worst_error(sample):
-    figures = sample("plan.py", 4, WARMSTART_BENCH_TINY="1")
+    figures = sample("plan", 4, WARMSTART_BENCH_TINY="1")
     assert figures["rt"]["steps"] == 4
     assert figures["worst_error"] >= abs(figures["rt"]["error"]["gb"])
 
 
 def test_a_corpus_ten_times_as_large_takes_no_more_memory(sample):
-    figures = sample("corpus.py", 300)
+    figures = sample("corpus", 300)
     assert figures["mb_corpus"][1] > 8 * figures["mb_corpus"][0]
     assert figures["ratio_own"] < 1.3
 
 
 def test_an_encoder_from_scratch_ends_with_its_loss_and_entropy(sample):
-    figures = sample("scratch.py", 4, WARMSTART_BENCH_TINY="1")
+    figures = sample("scratch", 4, WARMSTART_BENCH_TINY="1")
     assert figures["steps"] == 4
     assert figures["entropy"] > 0
     assert 0 <= figures["nsp_accuracy"] <= 1
 
 
 def test_a_diagnosis_ends_with_how_right_it_is(sample):
-    figures = sample("diagnosis.py", 100, WARMSTART_BENCH_TINY="1")
+    figures = sample("diagnosis", 100, WARMSTART_BENCH_TINY="1")
     assert figures["label_errors"]["flipped"] == 5
     assert 0 <= figures["label_errors"]["precision_at_flipped"] <= 1
     assert figures["calibration"]["accuracy_before"] == figures["calibration"]["accuracy_after"]

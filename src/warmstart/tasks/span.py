@@ -98,15 +98,14 @@ class Span(Task[SpanOptions]):
         for number, (question, context) in enumerate(zip(asked, rows["context"], strict=True)):
             found = _windows(question.ids, known[context], frame, tokenizer, window)
             answers = rows["answers"][number] if "answers" in rows else None
-            targets = None if answers is None else _targets(answers, context, known[context])
-            longest = max(len(feature["input_ids"]) for feature in found)
-            for feature in found:
-                feature["of"] = number
-                if targets is not None:
+            if answers is not None:
+                targets = _targets(answers, context, known[context])
+                longest = max(len(feature["input_ids"]) for feature in found)
+                for feature in found:
                     _aim(feature, targets)
                     # The last window is shorter and seldom holds the answer: a batch of such would teach "none" alone.
                     feature["length"] = longest
-            features += found
+            features += [{**feature, "of": number} for feature in found]
         return features
 
     def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:

@@ -231,9 +231,10 @@ def grouping_of(rows: Any) -> npt.NDArray[np.int64]:
     Args:
         rows: As in `lengths_of`.
     """
-    if "length" not in (rows.column_names if hasattr(rows, "column_names") else rows[0]):
+    plain = not hasattr(rows, "with_format")
+    if "length" not in (next(iter(rows), ()) if plain else rows.column_names):
         return lengths_of(rows)
-    if not hasattr(rows, "with_format"):
+    if plain:
         return np.array([row["length"] for row in rows], dtype=np.int64)
     found: npt.NDArray[np.int64] = rows.select_columns(["length"]).with_format("arrow")[:]["length"].to_numpy()
     return found
