@@ -56,7 +56,7 @@ def write_page(name: str, title: str, command: str, body: str) -> None:
 
 def provenance(command: str) -> str:
     """Command, date, versions and machine in a sentence."""
-    from warmstart.environment import environment
+    from warmstart.runtime.environment import environment
 
     found = environment()
     versions = ", ".join(f"{name} {found['versions'][name]}" for name in ("torch", "transformers", "datasets"))

@@ -17,8 +17,8 @@ from craft_sets import CACHE, SETS, data_of
 from tables import ABOUT, Lines, asking, chosen, errors_told, means, table
 
 MODELS = ("minilm", "e5-small", "mpnet-base")
-TEN = {"learn.epochs": 10}
-DEFAULTS = {"learn.epochs": None, "learn.least_steps": 300}
+TEN = {"training.epochs": 10}
+DEFAULTS = {"training.epochs": None, "training.min_steps": 300}
 
 
 @dataclass(frozen=True)
@@ -32,41 +32,41 @@ class Variant:
 SHORT = {
     "plain": Variant(),
     # One piece each, with the three epochs of plain.
-    "decay-0.95": Variant({"layers.decay": 0.95}),
-    "decay-1-over-2.6": Variant({"layers.decay": 0.3846}),
-    "head-rate-1e-3": Variant({"layers.head_rate": 1e-3}),
+    "decay-0.95": Variant({"layers.lr_decay": 0.95}),
+    "decay-1-over-2.6": Variant({"layers.lr_decay": 0.3846}),
+    "head-rate-1e-3": Variant({"head.learning_rate": 1e-3}),
     "gradual": Variant({"layers.unfreeze": "gradual"}),
     "head-first": Variant({"layers.unfreeze": "head-first"}),
-    "slanted": Variant({"learn.schedule": "slanted-triangular"}),
-    "cosine": Variant({"learn.schedule": "cosine"}),
-    "renew-1": Variant({"layers.renew": 1}),
-    "smoothing": Variant({"learn.smoothing": 0.1}),
-    "rdrop": Variant({"learn.rdrop": 1.0}),
-    "mean-tokens": Variant({"layers.tokens": "mean"}),
-    "concat-4": Variant({"layers.pool": "concat-4"}),
-    "random-order": Variant({"learn.order": "random"}),
+    "slanted": Variant({"training.lr_schedule": "slanted-triangular"}),
+    "cosine": Variant({"training.lr_schedule": "cosine"}),
+    "renew-1": Variant({"layers.reinit_top": 1}),
+    "smoothing": Variant({"training.label_smoothing": 0.1}),
+    "rdrop": Variant({"training.r_drop": 1.0}),
+    "mean-tokens": Variant({"head.pooling": "mean"}),
+    "concat-4": Variant({"head.layers": "concat-4"}),
+    "random-order": Variant({"training.batching": "random"}),
     "longer": Variant(TEN),
-    "rate-1e-4": Variant({"learn.rate": 1e-4}),
-    "rate-2e-4": Variant({"learn.rate": 2e-4}),
+    "rate-1e-4": Variant({"training.learning_rate": 1e-4}),
+    "rate-2e-4": Variant({"training.learning_rate": 2e-4}),
     # One piece each on top of ten epochs.
-    "longer+decay-0.95": Variant({**TEN, "layers.decay": 0.95}, "longer"),
+    "longer+decay-0.95": Variant({**TEN, "layers.lr_decay": 0.95}, "longer"),
     "longer+gradual": Variant({**TEN, "layers.unfreeze": "gradual"}, "longer"),
-    "longer+mean-tokens": Variant({**TEN, "layers.tokens": "mean"}, "longer"),
-    "longer+rate-1e-4": Variant({**TEN, "learn.rate": 1e-4}, "longer"),
-    "longer+average-3": Variant({**TEN, "learn.average": 3}, "longer"),
+    "longer+mean-tokens": Variant({**TEN, "head.pooling": "mean"}, "longer"),
+    "longer+rate-1e-4": Variant({**TEN, "training.learning_rate": 1e-4}, "longer"),
+    "longer+average-3": Variant({**TEN, "training.average_last_epochs": 3}, "longer"),
     # What `warmstart fit` does where nothing is said; and on top of that, the pieces that helped.
     "defaults": Variant(DEFAULTS),
-    "best": Variant({**DEFAULTS, "layers.tokens": "mean", "learn.rate": 1e-4}),
+    "best": Variant({**DEFAULTS, "head.pooling": "mean", "training.learning_rate": 1e-4}),
 }
-SLICES = {"window.keep": "slices", "window.most": 2}
+SLICES = {"window.method": "slices", "window.max_slices": 2}
 """At most two slices a text, which bounds the time."""
 LONG = {
     "head": Variant({}, "head"),
-    "tail": Variant({"window.keep": "tail"}, "head"),
-    "head+tail": Variant({"window.keep": "head+tail"}, "head"),
-    "slices-mean": Variant({**SLICES, "window.pool": "mean"}, "head"),
-    "slices-max": Variant({**SLICES, "window.pool": "max"}, "head"),
-    "slices-attention": Variant({**SLICES, "window.pool": "attention"}, "head"),
+    "tail": Variant({"window.method": "tail"}, "head"),
+    "head+tail": Variant({"window.method": "head+tail"}, "head"),
+    "slices-mean": Variant({**SLICES, "window.slice_pooling": "mean"}, "head"),
+    "slices-max": Variant({**SLICES, "window.slice_pooling": "max"}, "head"),
+    "slices-attention": Variant({**SLICES, "window.slice_pooling": "attention"}, "head"),
 }
 VARIANTS = {"rt": SHORT, "trec": SHORT, "banking": SHORT, "long": LONG}
 
@@ -96,9 +96,9 @@ slanted triangle, label smoothing and, on TREC, the mean of the last three epoch
 do rows in random order: batches by length cost no accuracy that could be shown on any of the three sets. None of this
 says that these pieces do not pay with more steps, more data or larger encoders.
 
-**The defaults** of `warmstart fit` follow: small data is seen as often as makes 300 steps (`learn.least_steps`), with
+**The defaults** of `warmstart fit` follow: small data is seen as often as makes 300 steps (`training.min_steps`), with
 the stock head, a rate of 5e-5, a straight line down and no decay. They are better than plain on all three sets, by 9,
-63 and 14 points. If you need not open the model in plain `transformers`, try `layers.tokens: mean` next, then a rate of
+63 and 14 points. If you need not open the model in plain `transformers`, try `head.pooling: mean` next, then a rate of
 1e-4.
 """
 """What the tables say, in plain words; written by hand after looking at them."""

@@ -22,19 +22,19 @@ FLIPPED = 0.05
 FOLDS = 5
 TRAIN, DEV = 300, 500
 HARD = {
-    "learn.rate": 2e-4,
-    "learn.epochs": 15,
-    "learn.batch": 32,
-    "learn.least_steps": None,
-    "learn.schedule": "constant",
+    "training.learning_rate": 2e-4,
+    "training.epochs": 15,
+    "training.batch_size": 32,
+    "training.min_steps": None,
+    "training.lr_schedule": "constant",
 }
 TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 
 
 def label_errors(rows: Rows, encoder: str) -> dict[str, Any]:
     """Flip some labels, look for label errors, and count how many of those found first were flipped."""
-    from warmstart.deploy.features import Extractor
     from warmstart.diagnosis.label_errors import cut, regression_chances, suspects
+    from warmstart.inference.features import Extractor
 
     truth, texts = [label for label, _ in rows], [text for _, text in rows]
     labels, wrong = flip(truth)
@@ -67,23 +67,23 @@ def flip(labels: list[str], seed: int = 0) -> tuple[list[str], set[int]]:
     ], wrong
 
 
-def calibration(parts: dict[str, Rows], encoder: str, **learn: Any) -> dict[str, Any]:
+def calibration(parts: dict[str, Rows], encoder: str, **training: Any) -> dict[str, Any]:
     """Train too hard, then calibrate on dev rows and measure on test rows, before and after."""
     from warmstart.cli.screen import Bars
     from warmstart.diagnosis.diagnose import diagnose
-    from warmstart.pipeline import carry_out
+    from warmstart.evaluation.evaluate import evaluate
+    from warmstart.evaluation.run import Run
+    from warmstart.pipeline.prepare import read_rows
+    from warmstart.pipeline.run_recipe import run_recipe
     from warmstart.recipe import make_recipe
-    from warmstart.run import Run
-    from warmstart.stages.evaluate import evaluate
-    from warmstart.stages.prepare import read_rows
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part, rows in parts.items():
             _write(folder / f"{part}.csv", rows)
         files = {f"data.{part}": str(folder / f"{part}.csv") for part in parts}
-        recipe = make_recipe({"model": encoder, **files, **HARD, **learn}, "benchmark")
-        run = carry_out(recipe, folder / "run", Bars())
+        recipe = make_recipe({"model": encoder, **files, **HARD, **training}, "benchmark")
+        run = run_recipe(recipe, folder / "run", Bars())
         said = diagnose(run, calibrate=True)["calibration"]
         tables = read_rows(recipe, folder / "cache", Bars()).tables
         after = evaluate(Run(run.folder).predictor, tables["test"])
@@ -156,9 +156,9 @@ that people make between labels that are alike.
 
 ## Calibration
 
-all-MiniLM-L6-v2 trained far too hard on purpose: {TRAIN} reviews of rt-polarity, {HARD["learn.epochs"]} epochs at a
-constant rate of {HARD["learn.rate"]:g}. The temperature is fitted on {DEV} dev rows, and all is measured on the
-{sure["rows"]:,} test rows: the calibration error from the answers that the run kept, the accuracy after by
+all-MiniLM-L6-v2 trained far too hard on purpose: {TRAIN} reviews of rt-polarity, {HARD["training.epochs"]} epochs at a
+constant rate of {HARD["training.learning_rate"]:g}. The temperature is fitted on {DEV} dev rows, and all is
+measured on the {sure["rows"]:,} test rows: the calibration error from the answers that the run kept, the accuracy after by
 the predictor with the temperature in its folder.
 
 | | before | after |
@@ -184,7 +184,7 @@ def main() -> None:
             encoder = str(save_tiny(Path(folder) / "encoder"))
             errors = label_errors(made_up(args.n), encoder)
             parts = {"train": made_up(64), "dev": made_up(40, 400), "test": made_up(40, 200)}
-            sure = calibration(parts, encoder, **{"learn.max_steps": 20})
+            sure = calibration(parts, encoder, **{"training.max_steps": 20})
     else:
         encoder = weights("minilm")
         errors, sure = label_errors(banking(args.n), encoder), calibration(reviews(), encoder)

@@ -26,13 +26,13 @@ from common import ROOT, arguments, finish, timed, weights, write_page
 from padding import read_texts
 from warmstart.data.findings import Findings
 from warmstart.data.read import read
+from warmstart.data.schema import Schema
 from warmstart.data.source import Source
-from warmstart.deploy.batches import alike
-from warmstart.deploy.features import BUFFER, Extractor
-from warmstart.deploy.vectors import write_vectors
-from warmstart.encoders.precision import resolve
-from warmstart.schema import Schema
-from warmstart.tasks.common.texts import TEXT, encode_texts, pad
+from warmstart.inference.batching import alike
+from warmstart.inference.feature_files import write_vectors
+from warmstart.inference.features import BUFFER, Extractor
+from warmstart.models.precision import resolve
+from warmstart.tasks.shared.text_inputs import TEXT, encode_texts, pad
 
 MARKS = (0.1, 0.5, 1.0)
 """Shares of the rows up to which memory is told."""

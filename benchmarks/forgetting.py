@@ -22,9 +22,9 @@ RATES = (2e-5, 5e-5, 1e-4, 4e-4)
 ROWS = 1000
 """Questions to learn from."""
 LEARN = {
-    "learn.epochs": 5,
-    "learn.batch": 32,
-    "learn.least_steps": None,
+    "training.epochs": 5,
+    "training.batch_size": 32,
+    "training.min_steps": None,
     "forgetting.rows": 60,
     "forgetting.every": 40,
     "data.split.test": 0,
@@ -68,8 +68,8 @@ def _general(path: Path) -> None:
 
 def curves(folder: Path) -> dict[float, list[dict[str, Any]]]:
     """What each run of a rate saw, by rate: one entry a run."""
+    from warmstart.evaluation.run import Run
     from warmstart.experiments.repeat import read_rows
-    from warmstart.run import Run
 
     found: dict[float, list[dict[str, Any]]] = {}
     for rate in RATES:
@@ -150,7 +150,7 @@ def main() -> None:
     from warmstart.experiments.repeat import repeat
 
     folder = CACHE / "runs"
-    variants = {f"{rate:g}": {"learn.rate": rate} for rate in RATES}
+    variants = {f"{rate:g}": {"training.learning_rate": rate} for rate in RATES}
     if not os.environ.get("WARMSTART_BENCH_NO_TRAIN"):
         repeat(recipe(), variants, range(args.n), folder, Lines("forgetting"), keep="numbers")
     found = curves(folder)

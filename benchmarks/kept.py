@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from common import ROOT
-from warmstart.experiments.rows import Row
+from warmstart.evaluation.run_result import Row
 
 FOLDER = ROOT / "docs" / "results" / "figures"
 

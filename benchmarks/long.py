@@ -56,7 +56,7 @@ def model(folder: Path) -> Path:
     file = folder / "train.jsonl"
     row = {"question": "who was it", "context": "it was bob", "answers": [{"text": "bob", "start": 7}]}
     file.write_text(json.dumps(row) + "\n")
-    said = {"learn.max_steps": 1, "data.split.test": 0, "window.tokens": 64 if TINY else 384}
+    said = {"training.max_steps": 1, "data.split.test": 0, "window.max_tokens": 64 if TINY else 384}
     return warmstart.fit(model=encoder, task="span", train=str(file), out=folder / "run", **said).folder
 
 

@@ -19,10 +19,10 @@ import transformers
 
 from common import arguments, finish, write_page
 from warmstart.data.table import write
-from warmstart.encoders.precision import resolve
-from warmstart.settings import Settings
+from warmstart.models.precision import resolve
 from warmstart.tasks.classify import Classify, ClassifyOptions
-from warmstart.training import train
+from warmstart.training.settings import Settings
+from warmstart.training.trainer import train
 
 ROUNDS = int(os.environ.get("WARMSTART_BENCH_ROUNDS", "5"))
 BATCH = 32

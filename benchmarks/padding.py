@@ -10,7 +10,7 @@ import random
 from typing import Any
 
 from common import SHARED
-from warmstart.tuning.batches import LengthBatches, RandomBatches, lengths_of
+from warmstart.training.batches import LengthBatches, RandomBatches, lengths_of
 
 PADDED = 10_000
 TOKENS = 4096

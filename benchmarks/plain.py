@@ -35,7 +35,10 @@ def ours(model: str, train: Path, seed: int) -> float:
             label="1",
             seed=seed,
             out=f"{folder}/run",
-            **{"data.header": False, "learn": {"rate": RATE, "batch": BATCH, "epochs": EPOCHS, "order": "random"}},
+            **{
+                "data.header": False,
+                "training": {"learning_rate": RATE, "batch_size": BATCH, "epochs": EPOCHS, "batching": "random"},
+            },
         )
         return float(run.metrics["test"]["accuracy"])
 

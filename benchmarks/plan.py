@@ -20,14 +20,14 @@ from typing import Any
 
 from common import ROOT, arguments, finish, weights, write_page
 from craft_sets import Rows, banking, long, rt, trec
-from warmstart.pipeline import carry_out
-from warmstart.planning.clock import Clock, peak_gb
-from warmstart.planning.devices import here
-from warmstart.planning.estimate import from_measured
-from warmstart.planning.rehearsal import Rehearsal, rehearse
-from warmstart.planning.work import Work, work_of
-from warmstart.progress import silent
+from warmstart.pipeline.run_recipe import run_recipe
+from warmstart.plan.devices import here
+from warmstart.plan.estimate import from_measured
+from warmstart.plan.stopwatch import Clock, peak_gb
+from warmstart.plan.trial_run import Rehearsal, rehearse
+from warmstart.plan.workload import Work, work_of
 from warmstart.recipe import Recipe, absolute, load_recipe, make_recipe
+from warmstart.runtime.progress import silent
 
 TESTED = 200
 """Rows that are tested, at the most."""
@@ -46,8 +46,8 @@ class Case:
 CASES = {
     "rt": Case("sentences, all defaults", rt, "minilm", {}),
     "trec": Case("questions, the lower half frozen", trec, "e5-small", {"layers.freeze": 7}),
-    "banking": Case("short messages, 77 labels, batches by chance", banking, "minilm", {"learn.order": "random"}),
-    "long": Case("reviews in 256 tokens", long, "minilm", {"window.tokens": 256, "learn.batch": 8}),
+    "banking": Case("short messages, 77 labels, batches by chance", banking, "minilm", {"training.batching": "random"}),
+    "long": Case("reviews in 256 tokens", long, "minilm", {"window.max_tokens": 256, "training.batch_size": 8}),
 }
 
 
@@ -59,7 +59,7 @@ def recipe_of(name: str, steps: int, folder: Path) -> Recipe:
         files[f"data.{part}"] = str(folder / f"{name}-{part}.csv")
         with Path(files[f"data.{part}"]).open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([("label", "text"), *rows])
-    return make_recipe({"model": _model(case, folder), **files, "learn.max_steps": steps, **case.said})
+    return make_recipe({"model": _model(case, folder), **files, "training.max_steps": steps, **case.said})
 
 
 def _rows(case: Case) -> tuple[Rows, Rows]:
@@ -103,7 +103,7 @@ def carried_out(recipe: Recipe, folder: Path) -> dict[str, float]:
 def fit(folder: Path) -> None:
     """In that process."""
     clock = Clock()
-    carry_out(load_recipe(folder / "recipe.yaml"), folder / "run", clock)
+    run_recipe(load_recipe(folder / "recipe.yaml"), folder / "run", clock)
     first, last = (clock.bars["training"][place] for place in (0, -1))
     finish({"seconds": last.time - first.time, "busy": last.busy - first.busy, "gb": peak_gb()})
 

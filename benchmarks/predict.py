@@ -35,9 +35,9 @@ import warmstart
 from common import ROOT, finish, timed, weights, write_page
 from padding import read_texts
 from turns import Turns
-from warmstart.deploy.batches import alike
-from warmstart.deploy.predictor import Predictor
-from warmstart.planning.clock import peak_gb
+from warmstart.inference.batching import alike
+from warmstart.inference.predictor import Predictor
+from warmstart.plan.stopwatch import peak_gb
 
 SETS = {"rt-polarity": 0.35, "banking77": 0.3, "trec_qc": 0.15, "imdb": 0.2}
 """The share of each data set among the texts."""
@@ -77,9 +77,9 @@ def make_run(folder: Path, tiny: bool = TINY) -> Path:
     texts = read_texts("rt-polarity", 200)
     with (folder / "train.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("text", "label"), *zip(texts["text"], texts["label"], strict=True)])
-    learn = {"max_steps": 20, "batch": 8, "precision": "fp32"}
+    training = {"max_steps": 20, "batch_size": 8, "precision": "fp32"}
     train = str(folder / "train.csv")
-    return warmstart.fit(model=model, train=train, test=train, out=folder / "run", learn=learn).folder
+    return warmstart.fit(model=model, train=train, test=train, out=folder / "run", training=training).folder
 
 
 def ideal(predictor: Predictor, texts: list[str]) -> list[dict[str, torch.Tensor]]:

@@ -39,7 +39,7 @@ def ray_rows_per_second(run: str | Path, texts: Sequence[str], workers: int = 1,
         workers: Models that answer at once.
         more: `engine` and `precision`.
     """
-    from warmstart.deploy.bulk.label import label
+    from warmstart.deploy.label.label_corpus import label
 
     size = max(1, -(-len(texts) // (SHARDS * workers)))
     with tempfile.TemporaryDirectory() as name:

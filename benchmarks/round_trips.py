@@ -20,7 +20,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import BertJapaneseTokenizer
 
 from common import SHARED, arguments, finish, write_page
-from warmstart.alignment import pieces, pieces_to_span, span_to_pieces
+from warmstart.text.alignment import pieces, pieces_to_span, span_to_pieces
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDPIECES = 16_000
@@ -32,8 +32,8 @@ Way = Literal["text", "character"]
 
 ABOUT = """
 Every span of characters in two Japanese data sets is turned into pieces, the first to the last that touches it, and the
-pieces into characters again, by `warmstart.alignment`. A tag, an answer or an entity can be learned and told exactly
-only where that gives the same span. The data: {data}.
+pieces into characters again, by `warmstart.text.alignment`. A tag, an answer or an entity can be learned and told
+exactly only where that gives the same span. The data: {data}.
 
 The tokenizers are `BertJapaneseTokenizer` with MeCab (unidic-lite) and Sudachi (core, mode A). Their vocabularies are
 made from the same texts: the characters that make up {known} of them, the rest being unknown; or up to {wordpieces}

@@ -95,9 +95,9 @@ def main() -> None:
     args = arguments(__doc__ or "", 3000, "optimizer steps")
     from scipy.stats import binomtest
 
-    from warmstart.pipeline import carry_out
+    from warmstart.evaluation.run import Run
+    from warmstart.pipeline.run_recipe import run_recipe
     from warmstart.recipe import make_recipe
-    from warmstart.run import Run
 
     # The encoder from scratch lies with the run, so that removing the folder measures all anew.
     os.environ["WARMSTART_CACHE"] = str(CACHE / "store")
@@ -107,11 +107,11 @@ def main() -> None:
         "task": {"name": "masked", "objective": "mlm+nsp"},
         "data.train": str(texts("train")),
         "data.test": str(texts("valid")),
-        "window.tokens": TOKENS,
-        "learn": {"rate": RATE, "batch": BATCH, "max_steps": args.n, "warmup": 0.1},
+        "window.max_tokens": TOKENS,
+        "training": {"learning_rate": RATE, "batch_size": BATCH, "max_steps": args.n, "warmup": 0.1},
     }
     if not (folder / "metrics.json").is_file():
-        carry_out(make_recipe(recipe), folder, Lines("wikitext-2"))
+        run_recipe(make_recipe(recipe), folder, Lines("wikitext-2"))
     run = Run(folder)
     found = run.metrics["test"]
     floor = entropy(run.model, texts("valid").read_text(encoding="utf-8"))

@@ -48,7 +48,7 @@ SETS = {
     "imdb": Set(
         "IMDb: 2 labels, 1,000 reviews to learn from, 1,000 to test on, 128 tokens of each, 2 epochs",
         imdb,
-        {"window.tokens": 128, "learn.epochs": 2, "learn.rate": 1e-4},
+        {"window.max_tokens": 128, "training.epochs": 2, "training.learning_rate": 1e-4},
     ),
 }
 FILMS, QUESTIONS, WORLD = ("imdb", "sst", "movie_reviews"), ("questions",), ("wikitext",)
@@ -74,7 +74,9 @@ def others(name: str, model: str) -> list[str]:
     for one in BESIDE[name]:
         path = CACHE / "data" / f"{one}.yaml"
         data = {key.removeprefix("data."): value for key, value in data_of(one).items()}
-        path.write_text(yaml.safe_dump({"model": model, "task": "classify", "data": data, "window": {"tokens": 128}}))
+        path.write_text(
+            yaml.safe_dump({"model": model, "task": "classify", "data": data, "window": {"max_tokens": 128}})
+        )
         found.append(str(path))
     return found
 

@@ -26,13 +26,13 @@ LEARN = {"rate": RATE, "batch": BATCH}
 
 def pretrain(on: Any) -> dict[str, Any]:
     """A stage that learns from raw text."""
-    return {"pretrain": {"on": on, "tokens": TOKENS, "steps": STEPS, "learn": LEARN}}
+    return {"pretrain": {"corpus": on, "max_tokens": TOKENS, "steps": STEPS, "training": LEARN}}
 
 
 def variants(name: str) -> dict[str, dict[str, Any]]:
     """The stages to try on a set."""
     near, far = CORPORA[name]
-    together = {"with": others(name, weights("minilm")), "learn": {**LEARN, "max_steps": STEPS}}
+    together = {"with": others(name, weights("minilm")), "training": {**LEARN, "max_steps": STEPS}}
     return {
         "plain": {},
         "within-task": {"before": [pretrain("within-task")]},

@@ -26,7 +26,7 @@ class Lines:
         self.about, self.started = about, time.monotonic()
 
     def bar(self, name: str, total: float | None) -> AbstractContextManager[Any]:
-        from warmstart.progress import silent
+        from warmstart.runtime.progress import silent
 
         return silent.bar(name, total)
 
@@ -71,7 +71,7 @@ def table(title: str, rows: list[Any], reference: Mapping[str, str]) -> str:
     Args:
         reference: The variant that each is compared with; those that are not named stand alone.
     """
-    from warmstart.experiments.compare import compare_all, summarise
+    from warmstart.evaluation.comparison import compare_all, summarise
 
     found = {one: summarise([row for row in rows if row.variant == one]) for one in {row.variant for row in rows}}
     against = {one.variant: one for one in compare_all(rows, reference)}
@@ -91,7 +91,7 @@ def table(title: str, rows: list[Any], reference: Mapping[str, str]) -> str:
 
 def means(rows: list[Any]) -> dict[str, float]:
     """The mean of each variant, for the closing line."""
-    from warmstart.experiments.compare import summarise
+    from warmstart.evaluation.comparison import summarise
 
     names = dict.fromkeys(row.variant for row in rows)
     return {one: round(summarise([row for row in rows if row.variant == one]).all.mean, 4) for one in names}

@@ -13,7 +13,7 @@ from typing import Any
 from peer_reading import answers_of, collection, jsonl, sentences
 
 Metrics = dict[str, float]
-NUMBERS = {"learn.rate": 5e-5, "learn.batch": 32, "learn.epochs": 3}
+NUMBERS = {"training.learning_rate": 5e-5, "training.batch_size": 32, "training.epochs": 3}
 """The settings both sides have where a set says nothing else."""
 
 
@@ -40,10 +40,10 @@ def settings(folder: str, said: dict[str, Any], kind: Any = None) -> Any:
     numbers = {**NUMBERS, **said}
     return (kind or transformers.TrainingArguments)(
         output_dir=folder,
-        learning_rate=numbers["learn.rate"],
-        per_device_train_batch_size=numbers["learn.batch"],
+        learning_rate=numbers["training.learning_rate"],
+        per_device_train_batch_size=numbers["training.batch_size"],
         per_device_eval_batch_size=64,
-        num_train_epochs=numbers["learn.epochs"],
+        num_train_epochs=numbers["training.epochs"],
         warmup_steps=0.1,
         weight_decay=0.01,
         seed=said["seed"],
@@ -115,12 +115,12 @@ def answerer(said: dict[str, Any]) -> Metrics:
     import numpy as np
     import transformers
 
-    from warmstart.metrics import answers as measure
+    from warmstart.tasks.shared.metrics import answers as measure
 
     files = said["data.train"] if isinstance(said["data.train"], list) else [said["data.train"]]
     train, test = [row for file in files for row in jsonl(file)], jsonl(said["data.test"])
     model, tokenizer = opened(said, "AutoModelForQuestionAnswering")
-    tokens, overlap = said["window.tokens"], said["window.overlap"]
+    tokens, overlap = said["window.max_tokens"], said["window.overlap"]
 
     def windows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         found = tokenizer(
@@ -175,7 +175,7 @@ def answerer(said: dict[str, Any]) -> Metrics:
 
 def scorer(said: dict[str, Any]) -> Metrics:
     """Regression on pairs."""
-    from warmstart.metrics import numbers
+    from warmstart.tasks.shared.metrics import numbers
 
     rows, test = jsonl(said["data.train"]), jsonl(said["data.test"])
     model, tokenizer = opened(said, "AutoModelForSequenceClassification", num_labels=1, problem_type="regression")
@@ -194,7 +194,7 @@ def relater(said: dict[str, Any]) -> Metrics:
 
     from sklearn.metrics import accuracy_score
 
-    from warmstart.metrics import relations
+    from warmstart.tasks.shared.metrics import relations
 
     rows, test = jsonl(said["data.train"]), jsonl(said["data.test"])
     names = sorted({row["label"] for row in rows})
@@ -246,7 +246,7 @@ def ranker(said: dict[str, Any]) -> Metrics:
     )
 
     transformers.set_seed(said["seed"])
-    body = models.Transformer(said["model"], max_seq_length=said.get("window.tokens"))
+    body = models.Transformer(said["model"], max_seq_length=said.get("window.max_tokens"))
     parts = [body, models.Pooling(body.get_embedding_dimension(), "mean"), models.Normalize()]
     model = SentenceTransformer(modules=parts, device="cpu")
     pairs, judged, queries, documents = collection(said)

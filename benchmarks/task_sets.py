@@ -154,27 +154,33 @@ def cranfield(size: str) -> dict[str, Any]:
 
 
 # Small batches: a part of a set gives too few steps to learn anything otherwise. At 3e-4, e5-small learns nothing.
-TAG = {"learn.rate": 1e-4, "learn.batch": 8, "learn.epochs": 4}
-SENTENCES = {"learn.rate": 1e-4, "learn.batch": 16, "learn.epochs": 4}
-SPAN = {"learn.rate": 1e-4, "learn.batch": 8, "learn.epochs": 3, "window.tokens": 384, "window.overlap": 128}
-LARGE = {"learn.batch": 32, "learn.epochs": 3}
+TAG = {"training.learning_rate": 1e-4, "training.batch_size": 8, "training.epochs": 4}
+SENTENCES = {"training.learning_rate": 1e-4, "training.batch_size": 16, "training.epochs": 4}
+SPAN = {
+    "training.learning_rate": 1e-4,
+    "training.batch_size": 8,
+    "training.epochs": 3,
+    "window.max_tokens": 384,
+    "window.overlap": 128,
+}
+LARGE = {"training.batch_size": 32, "training.epochs": 3}
 STILL = "e5-small without attention dropout"
-RANK = {"learn.epochs": 2, "task.negatives": 0}
+RANK = {"training.epochs": 2, "task.negatives": 0}
 
 SETS = {
     "conll2003": Set(
         "CoNLL-2003 English, testb", "tag", conll, ("f1", "precision", "recall"),
         "BERT-base cased 92.4 (its paper), uncased 90.5 to 90.9", TAG, "tagger",
-        whole={"learn.batch": 32, "learn.epochs": 2},
+        whole={"training.batch_size": 32, "training.epochs": 2},
     ),
     "wnut17": Set(
         "WNUT-17", "tag", wnut, ("f1", "precision", "recall"), "BERTweet 56.5 (its paper)", TAG, "tagger",
-        whole={"learn.batch": 16},
+        whole={"training.batch_size": 16},
     ),
     "quac": Set("QuAC, first questions", "span", quac, ("f1", "exact"), "–", SPAN, "answerer", STILL, ("part",)),
     "xquad": Set(
         "XQuAD English", "span", xquad, ("f1", "exact"), "multilingual BERT 83.5, exact 72.2, from SQuAD (its page)",
-        SPAN, "answerer", STILL, whole={"learn.epochs": 2},
+        SPAN, "answerer", STILL, whole={"training.epochs": 2},
     ),
     "stsb": Set(
         "STS-B", "score", stsb, ("spearman", "pearson"), "BERT-base 85.8 (GLUE test)", SENTENCES, "scorer",
@@ -192,11 +198,11 @@ SETS = {
     ),
     "cranfield": Set(
         "Cranfield, 128 tokens of each", "rank", cranfield, ("ndcg_20", "map"), "–",
-        {**RANK, "window.tokens": 128}, "ranker",
+        {**RANK, "window.max_tokens": 128}, "ranker",
     ),
     "jcqa": Set(
         "JCommonsenseQA, validation", "choose", jcqa, ("accuracy",), "Japanese BERT-base 80.8 (JGLUE)",
-        {"learn.rate": 3e-4}, "chooser", model="small-ja", whole={"learn.epochs": 2},
+        {"training.learning_rate": 3e-4}, "chooser", model="small-ja", whole={"training.epochs": 2},
     ),
 }  # fmt: skip
 

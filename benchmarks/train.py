@@ -23,13 +23,13 @@ from common import arguments, finish, timed, write_page
 from overhead import bare
 from padding import PADDED, Texts, padding_table, read_texts
 from warmstart.data.table import write
-from warmstart.encoders.layers import LayerMap
-from warmstart.encoders.precision import resolve
-from warmstart.settings import Settings
+from warmstart.models.layer_map import LayerMap
+from warmstart.models.precision import resolve
 from warmstart.tasks.classify import Classify, ClassifyOptions
-from warmstart.training import train
-from warmstart.tuning.batches import LengthBatches, lengths_of
-from warmstart.windows import Window
+from warmstart.text.windows import Window
+from warmstart.training.batches import LengthBatches, lengths_of
+from warmstart.training.settings import Settings
+from warmstart.training.trainer import train
 
 BATCH = 32
 ROUNDS = {"rt-polarity": 3, "imdb": 2}
@@ -173,7 +173,7 @@ def _page(figures: dict[str, Any], padding: str) -> str:
     ]
     return (
         "MiniLM in steps of 32 rows, by turns in one process on one thread, on the rows of batches drawn evenly from "
-        "an epoch by length over 2,000 rows: `learn.order: by-length` "
+        "an epoch by length over 2,000 rows: `training.batching: by-length` "
         "beside a plain `transformers.Trainer` (random order, padded to the longest of the batch) on the same rows, "
         "and beside a bare PyTorch loop over the very same batches. Ratios are of CPU time, how many times "
         "faster ours is, in fp32 on both sides; the last ratio is ours in its default precision "

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import torch
 
 from common import timed
-from warmstart.deploy.engines.base import Engine
+from warmstart.inference.engines.base import Engine
 
 
 class Turns:

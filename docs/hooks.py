@@ -86,7 +86,7 @@ def _short(number: float) -> str:
 
 def _speeds(passes: int) -> Iterator[tuple[Any, str, float]]:
     """Each device with each encoder, and the tokens a second it computes, in its 16-bit format."""
-    from warmstart.planning.devices import find
+    from warmstart.plan.devices import find
 
     for device in map(find, _FASTEST):
         half = "bf16" if "bf16" in device.peak else "fp16"
@@ -115,7 +115,7 @@ def tasks() -> str:
 
 def faults() -> str:
     """Every kind of fault, by where it is found."""
-    from warmstart.data import faults as known
+    from warmstart.data import fault_kinds as known
 
     groups = {
         "Files": known.FILES,
@@ -147,7 +147,7 @@ def schedules() -> str:
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    from warmstart.tuning.schedules import SCHEDULES, factor
+    from warmstart.training.schedules import SCHEDULES, factor
 
     figure, axes = pyplot.subplots(2, 3, figsize=(9, 4.2), sharex=True, sharey=True, layout="constrained")
     for place, name in zip(axes.flat, SCHEDULES, strict=True):

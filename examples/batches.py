@@ -5,7 +5,7 @@ from typing import Any
 from start import start
 from transformers import Trainer
 
-from warmstart.tuning.batches import LengthBatches, Loader, lengths_of
+from warmstart.training.batches import LengthBatches, Loader, lengths_of
 
 
 class Grouped(Trainer):

@@ -3,7 +3,7 @@
 from start import start
 from transformers import Trainer
 
-from warmstart.encoders.pooled import PooledConfig, PooledForSequenceClassification
+from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassification
 
 s = start()
 encoder = s.model.base_model

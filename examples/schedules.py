@@ -4,7 +4,7 @@ from start import start
 from torch.optim import AdamW
 from transformers import Trainer
 
-from warmstart.tuning.schedules import schedule
+from warmstart.training.schedules import schedule
 
 s = start()
 optimizer = AdamW(s.model.parameters(), lr=2e-5)

@@ -6,8 +6,8 @@
 from start import start
 from transformers import Trainer
 
-from warmstart.encoders.renew import renew
-from warmstart.tuning.average import Averaging
+from warmstart.models.reinit import renew
+from warmstart.training.callbacks.weight_averaging import Averaging
 
 s = start(max_steps=-1, num_train_epochs=3)
 print(len(renew(s.model, blocks=1, head="zero")), "parameters start anew")

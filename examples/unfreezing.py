@@ -4,7 +4,7 @@ from start import start
 from transformers import Trainer
 
 from warmstart import LayerMap
-from warmstart.tuning.unfreeze import Unfreezing
+from warmstart.training.callbacks.unfreezing import Unfreezing
 
 s = start()
 layers = LayerMap.of(s.model)

@@ -3,7 +3,7 @@
 from start import start
 from transformers import Trainer
 
-from warmstart.windows import Cut, Frame, Window, encode
+from warmstart.text.windows import Cut, Frame, Window, encode
 
 s = start()
 window = Window(tokens=16, keep="head+tail")  # or head, tail; slices are for a model that pools them

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from warmstart.reporting.pdf import find_browser
+from warmstart.report.pdf import find_browser
 
 WIDTHS = (1280, 390)
 THEMES = ("light", "dark")

@@ -8,9 +8,9 @@ from typing import Any
 from common import SHARED
 from warmstart import tasks
 from warmstart.data.findings import Finding
-from warmstart.progress import silent
+from warmstart.pipeline.check_data import look
 from warmstart.recipe import make_recipe
-from warmstart.stages.check import look
+from warmstart.runtime.progress import silent
 
 _NUMBERED: dict[str, Any] = {"data.header": False}
 FILES: dict[str, dict[str, Any]] = {

@@ -14,8 +14,8 @@ from typing import Any
 
 from common import arguments, finish, write_page
 from tiny_fit import TinyFit, draw, kill_when
-from warmstart.checkpoints import Checkpoints, load_state
 from warmstart.errors import RunError
+from warmstart.training.checkpoints import Checkpoints, load_state
 
 KINDS = ("delete", "cut", "flip", "swap")
 
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def _identity(path: Path) -> dict[str, Any]:
-    from warmstart.artifacts import verify
+    from warmstart.storage.artifacts import verify
 
     found: dict[str, Any] = verify(path)["identity"]
     return found

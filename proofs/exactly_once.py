@@ -296,7 +296,7 @@ def _say(text: str) -> None:
 
 def drive(folder: Path, out: Path) -> None:
     """In a process of its own: label."""
-    from warmstart.deploy.bulk.label import label
+    from warmstart.deploy.label.label_corpus import label
 
     label(
         folder / "run",

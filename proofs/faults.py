@@ -22,9 +22,9 @@ from plants import PLANTS, Plant
 from sheets import ENDINGS, SEPARATOR, Sheet, clean_rows, encode, parquet, texts_by_id
 from warmstart import tasks
 from warmstart.data.findings import Finding
-from warmstart.progress import silent
+from warmstart.pipeline.check_data import look
 from warmstart.recipe import make_recipe
-from warmstart.stages.check import look
+from warmstart.runtime.progress import silent
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 TASKS = {

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from common import arguments, finish, write_page
-from warmstart.experiments import estimates
-from warmstart.experiments.compare import LEVEL
+from warmstart.evaluation import statistics as estimates
+from warmstart.evaluation.comparison import LEVEL
 
 SEEDS, VARIANTS = 5, 4
 RESAMPLES = 999

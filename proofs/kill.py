@@ -15,8 +15,8 @@ from typing import Any
 
 from common import arguments, finish, write_page
 from tiny_fit import KEEP, TinyFit, draw, kill_when, result
-from warmstart.checkpoints import Checkpoints
 from warmstart.errors import RunError
+from warmstart.training.checkpoints import Checkpoints
 
 
 def valid(run: Path) -> bool:

@@ -23,12 +23,12 @@ from common import ROOT, arguments, finish, write_page
 sys.path.insert(0, str(ROOT / "tests"))
 
 from tiny import tiny_model, tiny_tokenizer
-from warmstart import training
-from warmstart.checkpoints import Checkpoints
 from warmstart.data.table import write
-from warmstart.settings import Settings
 from warmstart.tasks.classify import Classify, ClassifyOptions
-from warmstart.windows import Window
+from warmstart.text.windows import Window
+from warmstart.training import trainer as training
+from warmstart.training.checkpoints import Checkpoints
+from warmstart.training.settings import Settings
 
 ROWS, BATCH, EPOCHS = 37, 4, 3  # the last batch of an epoch is a short one
 ORDERS: dict[str, dict[str, Any]] = {

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from common import arguments, finish, write_page
 from warmstart.data.findings import Findings
 from warmstart.data.read import read
+from warmstart.data.schema import Column, Schema
 from warmstart.data.source import Source
-from warmstart.schema import Column, Schema
 
 SCHEMA = Schema((Column("text", "text", "a text"), Column("label", "label", "a label", answer=True)))
 BATCH = 25

@@ -18,17 +18,17 @@ import warmstart
 from browser import THEMES, WIDTHS, Seen, axe_script, chromium, look
 from common import ROOT, arguments, finish, weights, write_page
 from warmstart.recipe import make_recipe
-from warmstart.reporting.page import write_report
-from warmstart.reporting.pdf import find_browser
+from warmstart.report.page import write_report
+from warmstart.report.pdf import find_browser
 
 PLACE = Path(os.environ.get("REPORTS") or ROOT / ".cache" / "proof-report")
 LARGEST = 3_000_000
 QUICK: dict[str, Any] = {"epochs": 1, "max_steps": 40, "batch": 16}
 RUNS: dict[str, dict[str, Any]] = {
-    "classify": {"set": "banking77", "window": {"tokens": 48}, "rate": 5e-4},
-    "tag": {"set": "wnut17", "window": {"tokens": 64}, "rate": 2e-4},
-    "span": {"set": "xquad", "window": {"tokens": 192}, "rate": 1e-4},
-    "rank": {"set": "wikiqa", "window": {"tokens": 48}, "rate": 1e-4},
+    "classify": {"set": "banking77", "window": {"max_tokens": 48}, "rate": 5e-4},
+    "tag": {"set": "wnut17", "window": {"max_tokens": 64}, "rate": 2e-4},
+    "span": {"set": "xquad", "window": {"max_tokens": 192}, "rate": 1e-4},
+    "rank": {"set": "wikiqa", "window": {"max_tokens": 48}, "rate": 1e-4},
 }
 """A run for each of four tasks, short: what is looked at is the page."""
 TEST_ROWS = 300
@@ -63,12 +63,12 @@ def make_run(task: str) -> Path:
     folder, said = PLACE / task, RUNS[task]
     if not (folder / "metrics.json").is_file():
         shutil.rmtree(folder, ignore_errors=True)
-        learn = {f"learn.{name}": value for name, value in {**QUICK, "rate": said["rate"]}.items()}
-        layers: dict[str, Any] = {"layers.decay": 0.9}
+        training = {f"training.{name}": value for name, value in {**QUICK, "rate": said["rate"]}.items()}
+        layers: dict[str, Any] = {"layers.lr_decay": 0.9}
         if task != "rank":  # whose model has no head to begin with
             layers |= {"layers.unfreeze": "gradual", "layers.unfreeze_every": 5}
         window = {f"window.{name}": value for name, value in said["window"].items()}
-        fields = {**data_of(said["set"]), **learn, **layers, **window, "task.name": task}
+        fields = {**data_of(said["set"]), **training, **layers, **window, "task.name": task}
         warmstart.fit(make_recipe({"model": weights("minilm"), **fields}), out=folder)
         command = [sys.executable, "-m", "warmstart.cli.main", "diagnose", str(folder)]
         subprocess.run(command, check=False, capture_output=True)

@@ -25,9 +25,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from contracts.test_every_task import CASES, fit
 from tiny import WORDS, save_tiny
-from warmstart.deploy.export.same import CLOSE, Same, hold_against
-from warmstart.deploy.predictor import Predictor
-from warmstart.exporting import export
+from warmstart.deploy.export.compare_answers import CLOSE, Same, hold_against
+from warmstart.deploy.export.export_run import export
+from warmstart.inference.predictor import Predictor
 
 Answers = Sequence[Mapping[str, Any]]
 REQUEST = 50
@@ -46,7 +46,7 @@ def by_ray(run: Path, rows: list[Any]) -> Answers:
     import pyarrow.parquet as pq
 
     from warmstart.data.source import Source
-    from warmstart.deploy.bulk.label import label
+    from warmstart.deploy.label.label_corpus import label
 
     task = Predictor.load(run).task
     asked = [{name: one for name, one in task.row(*each).items() if one is not None} for each in _numbered(rows)]

@@ -97,8 +97,10 @@ def fitted(folder: Path, name: str, **changes: Any) -> Path:
     encoder = save_tiny(folder / f"{name}-encoder", initializer_range=0.2, **changes)
     train = folder / "train.csv"
     train.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in reviews(64)), encoding="utf-8")
-    learn = {"max_steps": 4, "batch": 8, "precision": "fp32"}
-    warmstart.fit(model=str(encoder), train=str(train), out=folder / name, learn=learn, window={"tokens": 128})
+    training = {"max_steps": 4, "batch_size": 8, "precision": "fp32"}
+    warmstart.fit(
+        model=str(encoder), train=str(train), out=folder / name, training=training, window={"max_tokens": 128}
+    )
     return folder / name
 
 
@@ -221,7 +223,7 @@ def _capacity(server: Server, count: int) -> float:
 def kills(folder: Path, count: int) -> dict[str, Any]:
     """The replica killed under load, again and again."""
     from small import reviews
-    from warmstart.deploy.predictor import Predictor
+    from warmstart.inference.predictor import Predictor
 
     run = tiny(folder)
     asked = [text for text, _ in reviews(50, start=9000)]
@@ -288,7 +290,7 @@ def throughput(folder: Path, count: int) -> dict[str, Any]:
     """Texts a second of 64 clients, beside the same texts in a loop of one's own."""
     import torch
 
-    from warmstart.deploy.predictor import Predictor
+    from warmstart.inference.predictor import Predictor
 
     torch.set_num_threads(1)
     run = real(folder)
@@ -307,7 +309,7 @@ def throughput(folder: Path, count: int) -> dict[str, Any]:
     return {**figures, "throughput_ratio": round(served / local, 2)}
 
 
-def carry_out(part: str, size: float) -> dict[str, Any]:
+def run_recipe(part: str, size: float) -> dict[str, Any]:
     """One of the parts, in a folder of its own."""
     say(f"{part}: {size}")
     with tempfile.TemporaryDirectory() as name:
@@ -330,7 +332,7 @@ def main() -> None:
     sizes = {"malformed": args.n, "beside": max(200, args.n // 10), "overload": seconds, "kills": count}
     sizes["throughput"] = max(256, round(4096 * share))
     found = kept.by_parts(
-        "server", {part: partial(carry_out, part, sizes[part]) for part in args.parts.split(",")}, args.write
+        "server", {part: partial(run_recipe, part, sizes[part]) for part in args.parts.split(",")}, args.write
     )
     figures = kept.flat(found)
     if args.write and set(found) == set(PARTS):

@@ -32,27 +32,27 @@ def write_recipe(steps: int) -> Path:
     model = weights("minilm")
     others = []
     for name in ("sst", "rt", "trec"):
-        own = {"model": model, "data": _data(name), "window": {"tokens": 64}}
+        own = {"model": model, "data": _data(name), "window": {"max_tokens": 64}}
         others.append(f"{name}.yaml")
         (CACHE / others[-1]).write_text(json.dumps(own), encoding="utf-8")
-    learn = {"rate": 1e-4, "batch": 16, "max_steps": steps}
+    training = {"learning_rate": 1e-4, "batch_size": 16, "max_steps": steps}
     whole = {
         "model": model,
         "data": _data("imdb"),
-        "window": {"tokens": 128},
+        "window": {"max_tokens": 128},
         "before": [
             {
                 "pretrain": {
-                    "on": {"in-domain": [str(texts_of_imdb(2000))]},
-                    "tokens": 128,
+                    "corpus": {"in-domain": [str(texts_of_imdb(2000))]},
+                    "max_tokens": 128,
                     "steps": steps,
-                    "learn": {"rate": 1e-4, "batch": 16},
+                    "training": {"learning_rate": 1e-4, "batch_size": 16},
                 }
             },
-            {"multitask": {"with": others, "own": False, "learn": learn}},
+            {"multitask": {"with": others, "include_own": False, "training": training}},
         ],
-        "learn": learn,
-        "checkpoints": {"steps": LEAST},
+        "training": training,
+        "checkpoints": {"every_steps": LEAST},
     }
     # JSON is YAML, and has no aliases for what stands in it twice.
     (CACHE / "recipe.yaml").write_text(json.dumps(whole, indent=2), encoding="utf-8")

@@ -18,10 +18,10 @@ from typing import Any
 from common import arguments, finish, write_page
 from tiny_fit import TinyFit, draw
 from warmstart.experiments import sweep as module
-from warmstart.experiments.journal import FILE
-from warmstart.experiments.searched import Searched, read_sweep, write_results
 from warmstart.experiments.sweep import Worker, begin
-from warmstart.pipeline import carry_out
+from warmstart.experiments.sweep_journal import FILE
+from warmstart.experiments.sweep_results import Searched, read_sweep, write_results
+from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import load_sweep, make_recipe
 
 WORKERS = 2
@@ -43,11 +43,11 @@ class Proof:
                 "data.train": str(self.tiny.train),
                 "data.dev": str(self.tiny.test),
                 "data.split.test": 0,
-                "learn": {"epochs": 6, "precision": "fp32"},
-                "checkpoints.steps": 2,
+                "training": {"epochs": 6, "precision": "fp32"},
+                "checkpoints.every_steps": 2,
             }
         )
-        search = {"learn.rate": {"low": 1e-4, "high": 1e-2, "log": True}, "learn.batch": [8, 16]}
+        search = {"training.learning_rate": {"low": 1e-4, "high": 1e-2, "log": True}, "training.batch_size": [8, 16]}
         said = {"search": search, "sampler": "random", "trials": max(kills * MORE, 4)}
         self.asked = load_sweep(None, said, recipe)
         self.random = draw(0)
@@ -62,11 +62,11 @@ class Proof:
 
         def noted(recipe: Any, place: Path, *rest: Any, **more: Any) -> None:
             self._note(out, "begun", place)
-            carry_out(recipe, place, *rest, **more)
+            run_recipe(recipe, place, *rest, **more)
             self._note(out, "finished", place)
 
         try:
-            module.carry_out = noted  # type: ignore[assignment]
+            module.run_recipe = noted  # type: ignore[assignment]
             Worker(out).run()
             code = 0
         finally:

@@ -49,8 +49,8 @@ class TinyFit:
             train=str(self.train),
             test=str(self.test),
             out=out,
-            learn={"rate": 1e-3, "epochs": 6, "batch": 16, "precision": "fp32"},
-            checkpoints={"steps": self.saves, "keep": KEEP, "after": "keep"},
+            training={"learning_rate": 1e-3, "epochs": 6, "batch_size": 16, "precision": "fp32"},
+            checkpoints={"every_steps": self.saves, "keep_last": KEEP, "when_finished": "keep"},
         )
 
     def start(self, out: Path) -> int:

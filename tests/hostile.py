@@ -392,7 +392,7 @@ def _run(name: str, file: str, edit: Callable[[dict[str, Any]], Any], *names: st
 
 def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
     """Give a manifest the seal that fits what it says."""
-    from warmstart.artifacts import _seal
+    from warmstart.storage.artifacts import _seal
 
     manifest.pop("seal", None)
     manifest["seal"] = _seal(manifest)
@@ -401,7 +401,7 @@ def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
 
 def sign(folder: Path) -> None:
     """Make a manifest fit its folder again, as an attacker would."""
-    from warmstart.artifacts import describe
+    from warmstart.storage.artifacts import describe
 
     def fit(manifest: dict[str, Any]) -> None:
         for name, about in manifest["files"].items():
@@ -423,17 +423,17 @@ _run("a task that is no name", SAVED, lambda old: old.update(task={"a": 1}), "ta
 _run("options that are no options", SAVED, lambda old: old.update(options=[1, 2]), "options")
 _run("an unknown option", SAVED, lambda old: old["options"].update(code="evil"), "code")
 _run("a pair that is no choice", SAVED, lambda old: old.update(pair="yes"), "pair")
-_run("a vast window", SAVED, lambda old: old["window"].update(tokens=10**15), "window.tokens")
+_run("a vast window", SAVED, lambda old: old["window"].update(tokens=10**15), "window.max_tokens")
 _run("a window of other keys", SAVED, lambda old: old["window"].update(run="evil"), "window")
-_run("a window wider than the encoder", SAVED, lambda old: old["window"].update(tokens=4000), "window.tokens")
-_run("a window of no room", SAVED, lambda old: old["window"].update(tokens=2), "window.tokens")
-_run("a window of no known kind", SAVED, lambda old: old["window"].update(keep="../evil"), "window.keep")
-_run("a window kept by a list", SAVED, lambda old: old["window"].update(keep=["head"]), "window.keep")
-_run("slices for a stock head", SAVED, lambda old: old["window"].update(keep="slices"), "window.keep")
+_run("a window wider than the encoder", SAVED, lambda old: old["window"].update(tokens=4000), "window.max_tokens")
+_run("a window of no room", SAVED, lambda old: old["window"].update(tokens=2), "window.max_tokens")
+_run("a window of no known kind", SAVED, lambda old: old["window"].update(keep="../evil"), "window.method")
+_run("a window kept by a list", SAVED, lambda old: old["window"].update(keep=["head"]), "window.method")
+_run("slices for a stock head", SAVED, lambda old: old["window"].update(keep="slices"), "window.method")
 _run("an overlap below nothing", SAVED, lambda old: old["window"].update(keep="slices", overlap=-9), "window.overlap")
-_run("a share of a slice", SAVED, lambda old: old["window"].update(keep="slices", most=0.5), "window.most")
-_run("a head that is true", SAVED, lambda old: old["window"].update(keep="head+tail", head=True), "window.head")
-_run("a head without a tail", SAVED, lambda old: old["window"].update(head=5), "window.head")
+_run("a share of a slice", SAVED, lambda old: old["window"].update(keep="slices", most=0.5), "window.max_slices")
+_run("a head that is true", SAVED, lambda old: old["window"].update(keep="head+tail", head=True), "window.head_tokens")
+_run("a head without a tail", SAVED, lambda old: old["window"].update(head=5), "window.head_tokens")
 _run("another format", SAVED, lambda old: old.update(format={"a": []}), "format")
 _run("labels without order", "model/config.json", lambda old: old.update(id2label={"7": "a", "9": "b"}), "id2label")
 _run("auto_map in a run", "model/config.json", lambda old: old.update(auto_map={"AutoConfig": "evil.C"}), "auto_map")
@@ -512,9 +512,9 @@ def _(folder: Path) -> None:
 def save_benign(folder: Path) -> None:
     """Write what the cases change: a model, a run, a recipe with its model, each in a folder of its name."""
     from tiny import save_tiny, tiny_model, tiny_tokenizer
-    from warmstart.stages.finetune import save
+    from warmstart.pipeline.finetune import save
     from warmstart.tasks.classify import TASK
-    from warmstart.windows import Window
+    from warmstart.text.windows import Window
 
     save_tiny(folder / "model")
     (folder / "model" / "README.md").write_text("A tiny model.", encoding="utf-8")
@@ -531,9 +531,9 @@ def save_benign(folder: Path) -> None:
 def open_it(kind: Kind, folder: Path) -> None:
     """Do with a folder all that warmstart does with one of its kind."""
     import warmstart
-    from warmstart.encoders.load import load_config, load_encoder, load_plain, load_tokenizer
+    from warmstart.evaluation.run import Run
+    from warmstart.models.loading import load_config, load_encoder, load_plain, load_tokenizer
     from warmstart.recipe import load_recipe
-    from warmstart.run import Run
 
     if kind == "run":
         run = Run(folder)

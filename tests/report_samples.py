@@ -22,7 +22,7 @@ def evidence() -> dict:
                 "failed": {"2": "every answer is 'pos'"} if name == "plain" else {},
                 "seconds": 731.2,
             }
-            for name, mean in (("asked", 0.912), ("plain", 0.894), ("without layers.decay", 0.905), ("tfidf", 0.781))
+            for name, mean in (("asked", 0.912), ("plain", 0.894), ("without layers.lr_decay", 0.905), ("tfidf", 0.781))
         ],
         "comparisons": [
             {

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from warmstart.deploy.predictor import Predictor
-from warmstart.deploy.serving.app import App
-from warmstart.deploy.serving.backend import Answered, Away
-from warmstart.deploy.serving.models import Served
+from warmstart.deploy.serve.app import App
+from warmstart.deploy.serve.backend import Answered, Away
+from warmstart.deploy.serve.models import Served
+from warmstart.inference.predictor import Predictor
 
 JSON = {"content-type": "application/json"}
 

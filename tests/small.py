@@ -1,6 +1,6 @@
 """Small data that a tiny model learns in a second, and the settings it does so with."""
 
-FAST = {"learn": {"rate": 3e-3, "epochs": 12, "batch": 16, "precision": "fp32"}}
+FAST = {"training": {"learning_rate": 3e-3, "epochs": 12, "batch_size": 16, "precision": "fp32"}}
 
 GOOD = ["good", "great", "loved"]
 BAD = ["bad", "terrible", "boring"]

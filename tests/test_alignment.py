@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizer
 
 from tiny import ARCHITECTURES, tiny_byte_tokenizer, tiny_japanese, tiny_tokenizer, tiny_unigram_tokenizer
-from warmstart.alignment import join_words, owners, pieces, pieces_to_span, span_to_pieces
-from warmstart.matching import normal
+from warmstart.text.alignment import join_words, owners, pieces, pieces_to_span, span_to_pieces
+from warmstart.text.piece_matching import normal
 
 JAPANESE = [
     f"{words}-{subwords}{case}"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from warmstart.artifacts import publish, recover, republish, verify, write_json
 from warmstart.errors import RunError
+from warmstart.storage.artifacts import publish, recover, republish, verify, write_json
 
 
 def make(folder):

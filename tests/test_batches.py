@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from warmstart.data.table import write
 from warmstart.errors import DataError, RecipeError
-from warmstart.tuning.batches import LengthBatches, RandomBatches, grouping_of, lengths_of
+from warmstart.training.batches import LengthBatches, RandomBatches, grouping_of, lengths_of
 
 LENGTHS = np.random.default_rng(0).gamma(2, 20, 3000).astype(int) + 3
 
@@ -96,7 +96,9 @@ def test_processes_have_parts_of_like_length():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(RecipeError, match=r"learn\.batch_tokens: found 9, but a row has 12 tokens; give at least that"):
+    with pytest.raises(
+        RecipeError, match=r"training\.batch_tokens: found 9, but a row has 12 tokens; give at least that"
+    ):
         LengthBatches([3, 12], tokens=9)
     with pytest.raises(DataError, match="1 rows cannot be shared by 2 processes; start at most 1"):
         RandomBatches(1, processes=2)

@@ -50,11 +50,11 @@ def craft(monkeypatch, tmp_path, encoder, files):
     monkeypatch.syspath_prepend(BENCHMARKS)
     import craft
 
-    learn = {**FAST["learn"], "epochs": 1}
-    recipe = {"model": encoder, "data.train": files["train"], "data.test": files["test"], "learn": learn}
+    training = {**FAST["training"], "epochs": 1}
+    recipe = {"model": encoder, "data.train": files["train"], "data.test": files["test"], "training": training}
     monkeypatch.setattr(craft, "recipe_of", lambda *_: recipe)
     monkeypatch.setattr(craft, "CACHE", tmp_path)
-    variants = {"plain": craft.Variant(), "longer": craft.Variant({"learn.epochs": 2})}
+    variants = {"plain": craft.Variant(), "longer": craft.Variant({"training.epochs": 2})}
     monkeypatch.setattr(craft, "VARIANTS", {"rt": {**variants, "cosine": craft.Variant({"no.such": 1})}})
     monkeypatch.setattr(craft, "SETS", {"rt": craft.SETS["rt"]})
     return craft
@@ -97,9 +97,9 @@ def test_forgetting_is_measured_by_rate_and_told_on_one_page(monkeypatch, tmp_pa
     from warmstart.experiments.repeat import repeat
 
     recipe = {"model": encoder, "data.train": files["train"], "data.dev": files["test"], "data.split.test": 0}
-    recipe |= {"learn.max_steps": 12, "forgetting.text": files["train"], "forgetting.rows": 8, "forgetting.every": 6}
+    recipe |= {"training.max_steps": 12, "forgetting.text": files["train"], "forgetting.rows": 8, "forgetting.every": 6}
     monkeypatch.setattr(forgetting, "RATES", (1e-4, 1e-3))
-    repeat(recipe, {f"{rate:g}": {"learn.rate": rate} for rate in forgetting.RATES}, [0], tmp_path / "runs")
+    repeat(recipe, {f"{rate:g}": {"training.learning_rate": rate} for rate in forgetting.RATES}, [0], tmp_path / "runs")
     found = forgetting.curves(tmp_path / "runs")
     steps, errors = forgetting.series(found[1e-4], "test error, %")
     assert steps == [0, 6, 12]
@@ -147,7 +147,7 @@ def test_a_task_is_measured_beside_its_peer_and_told_on_one_page(monkeypatch, tm
     file = tmp_path / "some.conll"
     file.write_text("\n".join(sentences * 4))
     data = {"data.train": str(file), "data.test": str(file), "data.format": "conll"}
-    one = dataclasses.replace(tasks.SETS["wnut17"], files=lambda size: data, recipe={"learn.epochs": 1})
+    one = dataclasses.replace(tasks.SETS["wnut17"], files=lambda size: data, recipe={"training.epochs": 1})
     monkeypatch.setattr(tasks, "SETS", {"some": one})
     monkeypatch.setattr(tasks, "folder_of", lambda model: str(encoder))
     monkeypatch.setattr(tasks, "CACHE", tmp_path)

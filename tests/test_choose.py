@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tiny import ARCHITECTURES, tiny_tokenizer
 from warmstart.errors import DataError
 from warmstart.tasks.choose import Choose, ChooseOptions, _check_choice
-from warmstart.windows import Window
+from warmstart.text.windows import Window
 
 TASK = Choose(ChooseOptions(), pair=True)
 RAGGED = [[0.5, 2.0, -1.0], [3.0, 1.0], [0.0, 0.0, 0.0, 4.0]]

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from warmstart.encoders.crf import CRF
+from warmstart.models.heads.crf import CRF
 
 TAGS = 3
 

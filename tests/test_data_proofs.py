@@ -12,7 +12,7 @@ import clean  # noqa: E402
 import faults  # noqa: E402
 import plants  # noqa: E402
 import readers  # noqa: E402
-from warmstart.data.faults import KINDS  # noqa: E402
+from warmstart.data.fault_kinds import KINDS  # noqa: E402
 
 
 @pytest.mark.parametrize("planted", plants.PLANTS, ids=lambda one: f"{one.kind}-{one.formats[0]}")

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from warmstart import environment
 from warmstart.cli.main import app
 from warmstart.doctor.packages import Package, packages
 from warmstart.doctor.warnings import machine_warnings, recipe_warnings
 from warmstart.recipe import make_recipe
+from warmstart.runtime import environment
 
 SOUND = {
     "threads": 2,
@@ -78,9 +78,9 @@ def test_variables_that_change_what_happens_are_named(name, value, monkeypatch):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"learn.rate": 4e-4},
-        {"learn.bias_correction": False},
-        {"learn.precision": "fp16"},
+        {"training.learning_rate": 4e-4},
+        {"training.adam_bias_correction": False},
+        {"training.precision": "fp16"},
         {"trainer": {"dataloader_num_workers": 16}},
         {"trainer": {"torch_compile": True}},
     ],
@@ -94,7 +94,7 @@ def test_settings_known_to_go_wrong_are_named(changes):
 
 def test_a_usual_recipe_gets_no_warning_nor_does_a_high_rate_for_few_weights():
     assert list(recipe_warnings(recipe(), SOUND)) == []
-    assert list(recipe_warnings(recipe(**{"learn.rate": 1e-3, "layers.lora": {}}), SOUND)) == []
+    assert list(recipe_warnings(recipe(**{"training.learning_rate": 1e-3, "layers.lora": {}}), SOUND)) == []
 
 
 def test_a_container_may_grant_fewer_cores_and_less_memory_than_there_are(tmp_path, monkeypatch):
@@ -112,4 +112,4 @@ def test_the_verb_prints_tables_and_json(tmp_path):
     Path(tmp_path / "r.yaml").write_text("model: m\ndata: {train: t.csv}\nlearn: {rate: 4.0e-4}\n")
     found = json.loads(CliRunner().invoke(app, ["doctor", str(tmp_path / "r.yaml"), "--json"]).stdout)
     assert found["machine"]["cores"] >= 1
-    assert any("learn.rate" in warning for warning in found["warnings"])
+    assert any("training.learning_rate" in warning for warning in found["warnings"])

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from contracts.cases import all_cases
 from tiny import save_tiny
 from warmstart import tasks
-from warmstart.deploy.engines.pytorch import Torch
-from warmstart.deploy.ensemble import Ensemble, members_of, mix
-from warmstart.deploy.predictor import Predictor
 from warmstart.errors import ModelError
-from warmstart.pipeline import carry_out
+from warmstart.inference.engines.pytorch import Torch
+from warmstart.inference.ensembles import Ensemble, members_of, mix
+from warmstart.inference.predictor import Predictor
+from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import MEMORY, make_recipe
 
 LOGITS = st.lists(st.lists(st.floats(-30, 30), min_size=3, max_size=3), min_size=1, max_size=5)
@@ -48,9 +48,9 @@ def test_a_model_and_itself_answer_as_it_does(name, tmp_path):
     columns = {key for row in case.rows for key in row}
     schema = tasks.find(task).schema(tasks.options_of(task, settings(name)))
     recipe |= {f"data.columns.{one.name}": one.name for one in schema if one.name in columns}
-    quick = {"learn.max_steps": 2, "learn.precision": "fp32", "window.tokens": 64}
+    quick = {"training.max_steps": 2, "training.precision": "fp32", "window.max_tokens": 64}
     made = make_recipe({**recipe, **case.settings, **quick}, "test")
-    run = carry_out(made, tmp_path / "run", rows={"train": case.rows, "test": case.rows})
+    run = run_recipe(made, tmp_path / "run", rows={"train": case.rows, "test": case.rows})
     one = Predictor.load(run.folder)
     model = one.engine.model
     twice = Predictor(Torch(Ensemble([model, model], mixes(name))), one.tokenizer, one.task, one.window)

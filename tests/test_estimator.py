@@ -51,12 +51,12 @@ def test_pairs_and_numbers(encoder):
 
 def test_a_clone_is_unfitted_and_equal_and_the_run_is_kept_where_asked(encoder, tmp_path):
     model = TextClassifier(
-        encoder, rate=1e-3, epochs=1, out=str(tmp_path / "run"), options={"learn.schedule": "constant"}
+        encoder, rate=1e-3, epochs=1, out=str(tmp_path / "run"), options={"training.lr_schedule": "constant"}
     )
     assert clone(model).get_params() == model.get_params()
     model.fit(TEXTS, LABELS)
     assert (tmp_path / "run" / "model" / "model.safetensors").is_file()
-    assert model.run_.recipe.learn.schedule == "constant"
+    assert model.run_.recipe.training.schedule == "constant"
 
 
 def test_a_text_that_is_no_text_is_refused_with_its_row(encoder):

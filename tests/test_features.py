@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 import warmstart
 from tiny import ARCHITECTURES, save_tiny, tiny_model, tiny_tokenizer
 from warmstart.cli.main import app
-from warmstart.deploy import features as module
-from warmstart.deploy.features import Extractor
-from warmstart.deploy.vectors import write_vectors
 from warmstart.errors import DataError, ModelError, RecipeError
-from warmstart.windows import Window
+from warmstart.inference import features as module
+from warmstart.inference.feature_files import write_vectors
+from warmstart.inference.features import Extractor
+from warmstart.text.windows import Window
 
 TEXTS = ["the film was good and the book was bad", "good", "a great story, and a boring one", "it is a plot"]
 

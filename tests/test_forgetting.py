@@ -14,12 +14,12 @@ from small import FAST, reviews
 from test_resume import Crash, Trouble, crash
 from tiny import ARCHITECTURES, NoStockHead, save_tiny, tiny_model, tiny_tokenizer
 from warmstart.cli.main import app
-from warmstart.encoders.load import load_alone
 from warmstart.errors import RecipeError
 from warmstart.inspection.agreement import Agreement
 from warmstart.inspection.forgetting import measure
-from warmstart.inspection.masks import set_exam
-from warmstart.inspection.reader import FILE, fitted_reader, own_reader
+from warmstart.inspection.masked_texts import set_exam
+from warmstart.inspection.token_reader import FILE, fitted_reader, own_reader
+from warmstart.models.loading import load_alone
 
 TEXTS = [text for text, _ in reviews(60)]
 
@@ -128,9 +128,9 @@ def general(tmp_path_factory):
 def fit(encoder, files, general):
     def call(out, **more):
         said = {
-            "learn": {**FAST["learn"], "epochs": 3},  # 12 steps, with dropout
-            "forgetting": {"text": general, "rows": 20, "every": 4},
-            "checkpoints": {"steps": 3},
+            "training": {**FAST["training"], "epochs": 3},  # 12 steps, with dropout
+            "forgetting": {"text": general, "rows": 20, "every_steps": 4},
+            "checkpoints": {"every_steps": 3},
             **more,
         }
         return warmstart.fit(

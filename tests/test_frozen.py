@@ -11,14 +11,14 @@ import warmstart
 from small import FAST
 from test_resume import SAVES, Crash, Trouble, crash, same
 from tiny import save_tiny, tiny_model, tiny_tokenizer
-from warmstart.encoders.bilstm import BiLSTM
-from warmstart.encoders.pooled import PooledConfig, PooledForSequenceClassification
 from warmstart.errors import RecipeError
+from warmstart.models.heads.bilstm import BiLSTM
+from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassification
+from warmstart.pipeline import finetune
 from warmstart.recipe import make_recipe
-from warmstart.stages import finetune
-from warmstart.training import train
+from warmstart.training.trainer import train
 
-LEARN = {"learn": {"rate": 1e-2, "epochs": 20, "batch": 8, "precision": "fp32"}}
+LEARN = {"training": {"learning_rate": 1e-2, "epochs": 20, "batch_size": 8, "precision": "fp32"}}
 CHOICES = {
     "linear": {"tokens": "mean"},
     "mlp": {"head": "mlp", "pool": "concat-2", "tokens": "last+max+mean"},
@@ -77,7 +77,7 @@ def test_the_encoder_is_run_once_however_many_epochs(encoder, files, tmp_path, m
 
 @pytest.mark.parametrize("choice", ["mlp", "bilstm"])
 def test_a_crash_does_not_change_the_model(encoder, files, tmp_path, choice):
-    more = {"learn": {"rate": 1e-2, "epochs": 4, "batch": 8, "precision": "fp32"}, **SAVES}
+    more = {"training": {"learning_rate": 1e-2, "epochs": 4, "batch_size": 8, "precision": "fp32"}, **SAVES}
     straight = fit(encoder, files, tmp_path / "straight", choice, **more)
     with pytest.raises(Crash):
         fit(encoder, files, tmp_path / "broken", choice, progress=Trouble(14, crash), **more)
@@ -92,20 +92,20 @@ def test_scores_too(encoder, files, tmp_path):
 
 
 def test_slices_are_kept_as_one_vector(encoder, files, tmp_path):
-    window = {"keep": "slices", "tokens": 8}
+    window = {"method": "slices", "max_tokens": 8}
     run = fit(encoder, files, tmp_path / "run", "mlp", window=window)
     assert run.metrics["test"]["accuracy"] > 0.8
     for choice in ("bilstm", "attention"):
         with pytest.raises(RecipeError, match="keeps one vector of a text in slices"):
             fit(encoder, files, tmp_path / "other", choice, window=window)
     with pytest.raises(RecipeError, match="keeps one vector of a text in slices"):
-        fit(encoder, files, tmp_path / "other", "linear", window={**window, "pool": "attention"})
+        fit(encoder, files, tmp_path / "other", "linear", window={**window, "slice_pooling": "attention"})
 
 
 @pytest.mark.parametrize("name", ["roberta", "xlnet", "gpt2", "t5", "opt", "longformer", "modernbert", "deberta-v2"])
 def test_any_architecture(files, tmp_path, name):
     folder = str(save_tiny(tmp_path / "encoder", name))
-    quick = {"learn": {"max_steps": 2, "batch": 8, "precision": "fp32"}}
+    quick = {"training": {"max_steps": 2, "batch_size": 8, "precision": "fp32"}}
     for choice in ("mlp", "bilstm"):
         run = fit(folder, files, tmp_path / choice, choice, **quick)
         assert run.training["steps"] == 2
@@ -113,13 +113,13 @@ def test_any_architecture(files, tmp_path, name):
 
 def test_a_head_without_a_frozen_encoder(encoder, files, tmp_path):
     run = warmstart.fit(
-        model=encoder, train=files["train"], test=files["test"], out=tmp_path / "run", layers={"head": "bilstm"}, **FAST
+        model=encoder, train=files["train"], test=files["test"], out=tmp_path / "run", head={"type": "bilstm"}, **FAST
     )
     assert run.metrics["test"]["accuracy"] > 0.8
     fresh = set(run.training["new_parameters"])
     assert {"classifier.weight", "bilstm.lstm.weight_ih_l0", "bilstm.lstm.weight_hh_l0_reverse"} <= fresh
     with pytest.raises(RecipeError, match="it is head: bilstm"):
-        warmstart.fit(model=str(run.model), train=files["train"], out=tmp_path / "next", layers={"head": "mlp"}, **FAST)
+        warmstart.fit(model=str(run.model), train=files["train"], out=tmp_path / "next", head={"type": "mlp"}, **FAST)
 
 
 @pytest.mark.parametrize("head", ["linear", "mlp", "bilstm"])

@@ -5,10 +5,10 @@ import sys
 import pytest
 
 from tiny import save_japanese, tiny_japanese
-from warmstart.alignment import pieces
-from warmstart.encoders.load import load_tokenizer
 from warmstart.errors import MissingExtra, ModelError
-from warmstart.windows import Frame
+from warmstart.models.loading import load_tokenizer
+from warmstart.text.alignment import pieces
+from warmstart.text.windows import Frame
 
 TEXT = "㍿東京大学へ行く ﾊﾞ"
 

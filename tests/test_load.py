@@ -9,8 +9,8 @@ from safetensors.torch import load_file, save_file
 
 import warmstart
 from small import FAST
-from warmstart.encoders.load import load_encoder, load_tokenizer
 from warmstart.errors import ModelError, RunError
+from warmstart.models.loading import load_encoder, load_tokenizer
 
 AUTO = "AutoModelForSequenceClassification"
 
@@ -35,7 +35,7 @@ def test_a_head_is_kept_with_its_labels_or_drawn_anew(run):
 
 
 def test_going_on_from_a_run_keeps_its_head_and_refuses_other_labels(run, files, tmp_path):
-    quick = {"learn": {"max_steps": 1}}
+    quick = {"training": {"max_steps": 1}}
     again = warmstart.fit(model=str(run.model), train=files["train"], out=tmp_path / "again", **quick)
     assert again.training["new_parameters"] == []
     other = tmp_path / "other.csv"

@@ -12,12 +12,12 @@ from small import BAD, FAST, GOOD
 from test_resume import SAVES, Crash, Trouble, crash, same
 from tiny import tiny_config, tiny_model, tiny_tokenizer
 from warmstart.cli.main import app
-from warmstart.deploy.engines.pytorch import Torch
-from warmstart.deploy.predictor import Predictor
-from warmstart.encoders.pooled import PooledConfig, PooledForSequenceClassification
 from warmstart.errors import ModelError
+from warmstart.inference.engines.pytorch import Torch
+from warmstart.inference.predictor import Predictor
+from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassification
 from warmstart.tasks.classify import Classify, ClassifyOptions
-from warmstart.windows import Frame, Window, views
+from warmstart.text.windows import Frame, Window, views
 
 WORDS = ["the", "film", "book", "food", "movie", "story", "actor", "plot"]
 KINDS = [
@@ -49,7 +49,7 @@ def predictor(window, pair=False):
     task = Classify.learn(ClassifyOptions(), ["a", "b", "c"], pair)
     torch.manual_seed(0)
     model = tiny_model("bert")
-    if window.keep == "slices":
+    if window.method == "slices":
         model = PooledForSequenceClassification(PooledConfig(encoder=tiny_config("bert"), num_labels=3))
     model.config.id2label = dict(enumerate("abc"))
     return Predictor(Torch(model), tiny_tokenizer(), task, window)
@@ -94,9 +94,9 @@ def test_a_batch_counts_slices_and_answers_do_not_depend_on_it(monkeypatch):
 
 @pytest.mark.parametrize("pool", ["mean", "max", "attention"])
 def test_slices_are_learned_measured_and_opened_again(encoder, file, tmp_path, pool):
-    window = {"keep": "slices", "tokens": 12, "overlap": 2, "pool": pool}
-    learn = {**FAST["learn"], "max_steps": 6}
-    run = warmstart.fit(model=encoder, train=file, out=tmp_path / "run", window=window, learn=learn)
+    window = {"method": "slices", "max_tokens": 12, "overlap": 2, "slice_pooling": pool}
+    training = {**FAST["training"], "max_steps": 6}
+    run = warmstart.fit(model=encoder, train=file, out=tmp_path / "run", window=window, training=training)
     assert run.training["window"]["keep"] == "slices"
     assert run.training["window"]["train"]["rows_cut"] == 0
     assert json.loads((run.model / "config.json").read_text())["slices_pool"] == pool
@@ -106,16 +106,16 @@ def test_slices_are_learned_measured_and_opened_again(encoder, file, tmp_path, p
     ready = warmstart.load(run.folder)
     for one, two in zip(ready.predict(texts, batch=1), ready.predict(texts, batch=32), strict=True):
         assert one["probabilities"] == pytest.approx(two["probabilities"], abs=1e-5)
-    again = warmstart.fit(model=str(run.model), train=file, out=tmp_path / "again", window=window, learn=learn)
+    again = warmstart.fit(model=str(run.model), train=file, out=tmp_path / "again", window=window, training=training)
     assert again.training["new_parameters"] == []
 
 
 @pytest.mark.parametrize("more", [{}, {"order": "by-length", "rdrop": 1.0}], ids=["plain", "grouped, R-Drop"])
 def test_a_run_on_slices_goes_on_to_the_bit(encoder, file, tmp_path, more):
     def fit(out, **rest):
-        window = {"keep": "slices", "tokens": 12, "overlap": 2, "pool": "attention"}
-        learn = {**FAST["learn"], **more, "max_steps": 8}
-        return warmstart.fit(model=encoder, train=file, out=out, window=window, learn=learn, **SAVES, **rest)
+        window = {"method": "slices", "max_tokens": 12, "overlap": 2, "slice_pooling": "attention"}
+        training = {**FAST["training"], **more, "max_steps": 8}
+        return warmstart.fit(model=encoder, train=file, out=out, window=window, training=training, **SAVES, **rest)
 
     undisturbed = fit(tmp_path / "one")
     with pytest.raises(Crash):
@@ -127,10 +127,16 @@ def test_pairs_are_scored_in_slices_within_a_budget_of_tokens(encoder, tmp_path)
     path = tmp_path / "pairs.csv"
     rows = [f"the film {number},{text(number, 8 + number)},{number % 2}.5\n" for number in range(20)]
     path.write_text("text,other,label\n" + "".join(rows))
-    window = {"keep": "slices", "tokens": 16, "overlap": 3, "most": 2}
-    learn = {"epochs": 1, "batch_tokens": 200, "order": "by-length"}
+    window = {"method": "slices", "max_tokens": 16, "overlap": 3, "max_slices": 2}
+    training = {"epochs": 1, "batch_tokens": 200, "batching": "by-length"}
     run = warmstart.fit(
-        model=encoder, task="score", train=str(path), pair="other", out=tmp_path / "run", window=window, learn=learn
+        model=encoder,
+        task="score",
+        train=str(path),
+        pair="other",
+        out=tmp_path / "run",
+        window=window,
+        training=training,
     )
     assert run.training["window"]["train"]["rows_cut"] > 0
     [one] = run.predict([("the film", text(3, 40))])
@@ -148,7 +154,7 @@ def call(*words):
 
 def test_what_is_cut_is_told_by_every_verb(encoder, file, tmp_path):
     out = tmp_path / "run"
-    words = ["--set", "window.keep=head+tail", "--tokens", "12", "--max-steps", "1", "--batch", "8"]
+    words = ["--set", "window.method=head+tail", "--tokens", "12", "--max-steps", "1", "--batch", "8"]
     fitted = call("fit", file, "--model", encoder, "--out", out, *words)
     run = warmstart.Run(out)
     cut = run.training["window"]["train"]
@@ -170,8 +176,8 @@ def test_what_is_cut_is_told_by_every_verb(encoder, file, tmp_path):
 
 
 def test_slices_that_stand_still_in_a_saved_model_are_refused(encoder, file, tmp_path):
-    window = {"keep": "slices", "tokens": 12}
-    run = warmstart.fit(model=encoder, train=file, out=tmp_path / "run", window=window, learn={"max_steps": 1})
+    window = {"method": "slices", "max_tokens": 12}
+    run = warmstart.fit(model=encoder, train=file, out=tmp_path / "run", window=window, training={"max_steps": 1})
     change(run.model, "warmstart.json", lambda about: about["window"].update(overlap=10))
     sign(run.model)
     with pytest.raises(ModelError, match=r"warmstart.json: window\.overlap: found 10"):

@@ -9,15 +9,15 @@ from torch.utils.data import DataLoader
 
 import warmstart
 from tiny import ARCHITECTURES, save_japanese, save_tiny, tiny_japanese, tiny_tokenizer
-from warmstart.encoders.load import load_encoder, load_tokenizer
 from warmstart.errors import DataError, ModelError, RecipeError
-from warmstart.pipeline import carry_out
+from warmstart.models.loading import load_encoder, load_tokenizer
+from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import MEMORY, make_recipe
-from warmstart.tasks.common.documents import documents, pairs
-from warmstart.tasks.common.masking import IGNORED, NEVER, Vocabulary, mask
 from warmstart.tasks.masked import Masked, MaskedOptions
-from warmstart.tuning.batches import EpochBatches, EpochRows, RandomBatches
-from warmstart.windows import Frame, Window
+from warmstart.tasks.shared.documents import documents, pairs
+from warmstart.tasks.shared.masking import IGNORED, NEVER, Vocabulary, mask
+from warmstart.text.windows import Frame, Window
+from warmstart.training.batches import EpochBatches, EpochRows, RandomBatches
 
 TOKENIZER = tiny_tokenizer()
 KNOWN = Vocabulary.of(TOKENIZER)
@@ -220,17 +220,17 @@ def test_a_document_never_sees_its_neighbour(encoder):
 
 
 def fit(folder, model, texts=DOCUMENTS, **settings):
-    base = {"learn.max_steps": 4, "learn.batch": 2, "learn.precision": "fp32", "window.tokens": 32}
+    base = {"training.max_steps": 4, "training.batch_size": 2, "training.precision": "fp32", "window.max_tokens": 32}
     recipe = make_recipe(
         {"model": str(model), "task": "masked", "data.train": MEMORY, "data.test": MEMORY, **base, **settings}, "test"
     )
     rows = [{"text": text} for text in texts]
-    return carry_out(recipe, folder, rows={"train": rows, "test": rows})
+    return run_recipe(recipe, folder, rows={"train": rows, "test": rows})
 
 
 @pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in NO_HEAD])
 def test_a_new_decoder_is_tied_and_learns(name, tmp_path):
-    run = fit(tmp_path / "run", save_tiny(tmp_path / "encoder", name), **{"learn.max_steps": 2})
+    run = fit(tmp_path / "run", save_tiny(tmp_path / "encoder", name), **{"training.max_steps": 2})
     model = warmstart.load(run.folder).engine.model
     embeddings, decoder = model.get_input_embeddings().weight, model.get_output_embeddings().weight
     assert embeddings.data_ptr() == decoder.data_ptr()
@@ -252,12 +252,12 @@ def test_an_encoder_without_a_head_for_masks_is_refused(name, tmp_path):
 @pytest.mark.parametrize("name", ["bert", "distilbert"])
 def test_the_parts_of_the_loss_are_told_apart_and_both_heads_come_back(name, tmp_path):
     encoder = save_tiny(tmp_path / "encoder", name)
-    settings = {"task.objective": "mlm+sop", "learn.max_steps": 10}
+    settings = {"task.objective": "mlm+sop", "training.max_steps": 10}
     run = fit(tmp_path / "run", encoder, **settings)
     [noted] = run.training["history"]
     assert noted["loss"] == pytest.approx(noted["loss_mlm"] + noted["loss_sop"], abs=1e-5)
     assert 0 <= run.metrics["test"]["sop_accuracy"] <= 1
-    again = fit(tmp_path / "again", run.model, **settings | {"learn.rate": 1e-12, "learn.max_steps": 1})
+    again = fit(tmp_path / "again", run.model, **settings | {"training.learning_rate": 1e-12, "training.max_steps": 1})
     assert again.training["new_parameters"] == []
     assert again.metrics["test"]["loss"] == pytest.approx(run.metrics["test"]["loss"], abs=1e-4)
     assert again.metrics["test"]["sop_accuracy"] == run.metrics["test"]["sop_accuracy"]
@@ -276,7 +276,12 @@ def test_a_long_document_is_measured_in_all_its_windows(tmp_path):
 def test_every_next_token(name, tmp_path):
     import transformers
 
-    settings = {"task.objective": "clm", "learn.max_steps": 40, "learn.rate": 3e-3, "learn.schedule": "constant"}
+    settings = {
+        "task.objective": "clm",
+        "training.max_steps": 40,
+        "training.learning_rate": 3e-3,
+        "training.lr_schedule": "constant",
+    }
     encoder = save_tiny(tmp_path / "encoder", name, initializer_range=0.2)
     run = fit(tmp_path / "run", encoder, ["good film " * 5, "bad book " * 5], **settings)
     assert run.metrics["test"]["accuracy"] > 0.8
@@ -315,8 +320,8 @@ def test_documents_are_held_out_and_repeated_ones_are_told(encoder, tmp_path):
         task="masked",
         train=str(path),
         out=tmp_path / "run",
-        learn={"max_steps": 2},
-        window={"tokens": 32},
+        training={"max_steps": 2},
+        window={"max_tokens": 32},
     )
     assert run.metrics["test"]["rows"] == 2
     told = {one["kind"]: one for one in run.data["findings"]}
@@ -325,8 +330,8 @@ def test_documents_are_held_out_and_repeated_ones_are_told(encoder, tmp_path):
 
 
 def test_pairs_need_room(tmp_path):
-    with pytest.raises(RecipeError, match=r"window\.tokens: found 4; pairs of sentences need room"):
-        fit(tmp_path / "run", save_tiny(tmp_path / "encoder"), **{"task.objective": "mlm+nsp", "window.tokens": 4})
+    with pytest.raises(RecipeError, match=r"window\.max_tokens: found 4; pairs of sentences need room"):
+        fit(tmp_path / "run", save_tiny(tmp_path / "encoder"), **{"task.objective": "mlm+nsp", "window.max_tokens": 4})
 
 
 def test_a_tokenizer_without_a_mask_token_is_refused():

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from warmstart import metrics
+from warmstart.tasks.shared import metrics
 
 
 def test_one_label():

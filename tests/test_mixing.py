@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warmstart.errors import RecipeError
-from warmstart.tuning.mixing import SAMPLINGS, Mixed, MixedBatches, shares, turns
+from warmstart.training.task_sampling import SAMPLINGS, Mixed, MixedBatches, shares, turns
 
 SIZES = [6400, 1600, 100]
 

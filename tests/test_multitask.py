@@ -10,13 +10,13 @@ from safetensors.torch import load_file
 
 from small import relations, reviews
 from tiny import ARCHITECTURES, NoStockHead, save_tiny, tiny_model, tiny_tokenizer
-from warmstart.deploy.predictor import Predictor
-from warmstart.encoders.layers import LayerMap
-from warmstart.encoders.shared import ManyHeads, encoder_of
 from warmstart.errors import RecipeError, RunError
+from warmstart.inference.predictor import Predictor
+from warmstart.models.layer_map import LayerMap
+from warmstart.models.shared_encoder import ManyHeads, encoder_of
+from warmstart.pipeline.multitask import multitask
+from warmstart.pipeline.multitask_recipes import taking_part
 from warmstart.recipe import Multitask, Saves, make_recipe
-from warmstart.stages.multitask import multitask
-from warmstart.stages.participants import taking_part
 
 LEARN = {"rate": 3e-3, "epochs": 12, "batch": 8, "precision": "fp32"}
 SHORT = {**LEARN, "epochs": 1}
@@ -54,8 +54,8 @@ def recipes(encoder, names=TASKS, **more):
     return {name: make_recipe({**values, "task": TASKS.get(name, name), **more.get(name, {})}) for name in names}
 
 
-def options(learn=LEARN, **more):
-    return Multitask(**{"with": ["others.yaml"], "learn": learn, **more})
+def options(training=LEARN, **more):
+    return Multitask(**{"with": ["others.yaml"], "training": training, **more})
 
 
 def together(folder, encoder, options, names=TASKS, **more):
@@ -134,13 +134,13 @@ def test_a_checkpoint_holds_the_encoder_once(done):
 def test_the_model_is_the_start_of_the_next_stage(done, encoder, files, tmp_path):
     import warmstart
 
-    learn = {"learn": {**LEARN, "epochs": 2}}
+    training = {"training": {**LEARN, "epochs": 2}}
     run = warmstart.fit(
-        model=str(done / "model"), train=files["train"], test=files["test"], out=tmp_path / "r", **learn
+        model=str(done / "model"), train=files["train"], test=files["test"], out=tmp_path / "r", **training
     )
     assert run.metrics["test"]["accuracy"] == 1.0
     kept = warmstart.fit(
-        model=str(done / "heads" / "opinion"), train=files["train"], test=files["test"], out=tmp_path / "k", **learn
+        model=str(done / "heads" / "opinion"), train=files["train"], test=files["test"], out=tmp_path / "k", **training
     )
     assert kept.metrics["test"]["accuracy"] == 1.0
 
@@ -326,10 +326,10 @@ def test_rows_that_another_task_is_tested_on_are_told_and_can_be_left_out(encode
     ("said", "told"),
     [
         ({"sampling": "uniform", "temperature": 2.0}, "temperature: found 2.0, and sampling is uniform"),
-        ({"layers": {"pool": "mix"}}, "layers.pool: belongs to a head"),
+        ({"head": {"layers": "scalar-mix"}}, "head.layers: belongs to a head"),
         ({"layers": {"freeze": "encoder"}}, "layers.freeze: found encoder"),
-        ({"learn": {"rdrop": 1.0}}, "learn.rdrop: found 1.0"),
-        ({"learn": {"batch_tokens": 100}}, "learn.batch_tokens: found 100"),
+        ({"training": {"r_drop": 1.0}}, "training.r_drop: found 1.0"),
+        ({"training": {"batch_tokens": 100}}, "training.batch_tokens: found 100"),
         ({"weights": {"own": 0}}, "greater than 0"),
         ({"sampling": "square"}, "sampling: found 'square'"),
         ({"samplng": "uniform"}, "did you mean 'sampling'"),

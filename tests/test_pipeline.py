@@ -9,7 +9,7 @@ import warmstart
 from small import FAST, reviews
 from warmstart.errors import DataError, RecipeError, RunError, WarmstartError
 
-QUICK = {"learn": {"max_steps": 1, "batch": 4}}
+QUICK = {"training": {"max_steps": 1, "batch_size": 4}}
 
 
 def table(path, rows, header="text,label"):
@@ -108,11 +108,11 @@ def test_the_runs_own_recipe_gives_the_same_run(run, tmp_path):
     [
         ({"task": "clasify"}, "did you mean 'classify'"),
         ({"task.label": "many"}, "did you mean 'labels'"),
-        ({"window": {"tokens": 9999}}, "takes at most 512"),
-        ({"window": {"tokens": 4}, "pair": "text"}, "leaves no text"),
-        ({"window": {"keep": "slices", "tokens": 12, "overlap": 10}}, r"window\.overlap: found 10"),
-        ({"window": {"keep": "head+tail", "tokens": 12, "head": 10}}, r"window\.head: found 10"),
-        ({"trainer": {"per_device_train_batch_size": 2}}, "say it with learn.batch"),
+        ({"window": {"max_tokens": 9999}}, "takes at most 512"),
+        ({"window": {"max_tokens": 4}, "pair": "text"}, "leaves no text"),
+        ({"window": {"method": "slices", "max_tokens": 12, "overlap": 10}}, r"window\.overlap: found 10"),
+        ({"window": {"method": "head+tail", "max_tokens": 12, "head_tokens": 10}}, r"window\.head_tokens: found 10"),
+        ({"trainer": {"per_device_train_batch_size": 2}}, "say it with training.batch_size"),
         ({"text": "txt"}, "txt"),
         ({"model": "no/model"}, "no/model: cannot be opened"),
         ({"test": "many"}, "was not seen in training"),

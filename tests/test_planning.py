@@ -9,16 +9,16 @@ from hypothesis import given
 from small import FAST
 from tiny import tiny_config, tiny_model
 from warmstart.errors import RecipeError
-from warmstart.planning.counting import count
-from warmstart.planning.curve import Curve, Shape, evenly
-from warmstart.planning.devices import DEVICES, find, here
-from warmstart.planning.estimate import estimate, from_measured
-from warmstart.planning.plan import plan, plan_pretraining
-from warmstart.planning.rehearsal import BATCHES, perform
-from warmstart.planning.work import share_of, work_of
-from warmstart.progress import silent
+from warmstart.plan.cost_curve import Curve, Shape, evenly
+from warmstart.plan.devices import DEVICES, find, here
+from warmstart.plan.estimate import estimate, from_measured
+from warmstart.plan.flops import count
+from warmstart.plan.plan import plan, plan_pretraining
+from warmstart.plan.trial_run import BATCHES, perform
+from warmstart.plan.workload import share_of, work_of
 from warmstart.recipe import make_recipe
-from warmstart.settings import Settings
+from warmstart.runtime.progress import silent
+from warmstart.training.settings import Settings
 
 SHAPES = [(2, 8), (2, 32), (2, 64), (3, 32)]
 
@@ -49,7 +49,7 @@ def test_operations_are_those_of_the_formula(bert):
 
 
 def test_frozen_layers_cost_no_backward_pass_and_keep_nothing(bert):
-    from warmstart.encoders.layers import LayerMap
+    from warmstart.models.layer_map import LayerMap
 
     def half():
         model = tiny_model("bert")
@@ -119,7 +119,7 @@ def test_a_plan_has_the_steps_and_rows_of_the_run(run, encoder, files, tmp_path)
 
 
 def test_a_rehearsal_times_steps_from_the_smallest_batch_to_the_largest(encoder, files, tmp_path):
-    recipe = recipe_of(encoder, files, **{"learn.batch": 4, "layers.unfreeze": "gradual"})
+    recipe = recipe_of(encoder, files, **{"training.batch_size": 4, "layers.unfreeze": "gradual"})
     seen = perform(recipe, tmp_path / "rehearsal")
     (tmp_path / "work").mkdir()
     work = work_of(recipe, here().precision, tmp_path / "work", silent)
@@ -134,7 +134,7 @@ def test_a_rehearsal_times_steps_from_the_smallest_batch_to_the_largest(encoder,
 
 
 def test_what_a_rehearsal_refuses_is_said_as_a_run_says_it(encoder, files):
-    recipe = recipe_of(encoder, files, **{"learn.stop_early": 2})
+    recipe = recipe_of(encoder, files, **{"training.early_stopping_patience": 2})
     with pytest.raises(RecipeError, match="there are no dev rows to measure on"):
         plan(recipe, measure=True)
 

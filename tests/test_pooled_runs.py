@@ -10,11 +10,11 @@ from small import FAST
 from test_resume import SAVES, Crash, Trouble, crash, same
 from tiny import save_tiny
 from warmstart.cli import show
-from warmstart.encoders.load import load_plain
 from warmstart.errors import RecipeError
+from warmstart.models.loading import load_plain
 from warmstart.recipe import make_recipe
 
-QUICK = {"learn": {"max_steps": 1, "batch": 4}}
+QUICK = {"training": {"max_steps": 1, "batch_size": 4}}
 CHOICES = {
     "mean": {"tokens": "mean"},
     "concat": {"pool": "concat-4", "tokens": "last+max+mean"},
@@ -68,19 +68,19 @@ def test_going_on_from_a_pooled_run_keeps_its_head_and_refuses_to_read_otherwise
     kept = warmstart.fit(model=model, train=files["train"], out=tmp_path / "kept", **QUICK)
     assert kept.training["new_parameters"] == []
     assert load_plain(str(kept.model)).config.layers == "concat-4"
-    same_again = {"layers": {"pool": "concat-4"}, **QUICK}
+    same_again = {"head": {"layers": "concat-4"}, **QUICK}
     assert warmstart.fit(model=model, train=files["train"], out=tmp_path / "same", **same_again).finished
     with pytest.raises(RecipeError, match=r"reads pool: concat-4, tokens: last\+max\+mean.*head: new"):
-        warmstart.fit(model=model, train=files["train"], out=tmp_path / "no", layers={"tokens": "mean"}, **QUICK)
+        warmstart.fit(model=model, train=files["train"], out=tmp_path / "no", head={"pooling": "mean"}, **QUICK)
     stock = warmstart.fit(model=model, train=files["train"], out=tmp_path / "stock", head="new", **QUICK)
     with pytest.raises(RecipeError, match=r"reads pool: last, tokens: cls, and no slices.*head: new"):
-        warmstart.fit(model=str(stock.model), train=files["train"], out=tmp_path / "no", layers={"pool": 1}, **QUICK)
+        warmstart.fit(model=str(stock.model), train=files["train"], out=tmp_path / "no", head={"layers": 1}, **QUICK)
 
 
 @pytest.mark.parametrize("layers", [{}, {"pool": "mix", "tokens": "max"}])
 def test_a_new_head_on_a_pooled_run_keeps_every_weight_of_its_encoder(runs, files, tmp_path, layers):
     before = load_plain(str(runs("mean").model)).encoder.state_dict()
-    still = {"learn": {"max_steps": 1, "batch": 4, "rate": 1e-20, "weight_decay": 0}}
+    still = {"training": {"max_steps": 1, "batch_size": 4, "learning_rate": 1e-20, "weight_decay": 0}}
     run = warmstart.fit(
         model=str(runs("mean").model), train=files["train"], out=tmp_path / "run", head="new", layers=layers, **still
     )
@@ -96,8 +96,8 @@ def test_a_pooled_run_that_was_stopped_ends_bit_equal(deep, files, tmp_path):
         settings = {
             **FAST,
             **SAVES,
-            "learn": {**FAST["learn"], "epochs": 3},
-            "layers": {"pool": "mix", "tokens": "attention"},
+            "training": {**FAST["training"], "epochs": 3},
+            "head": {"layers": "scalar-mix", "pooling": "attention"},
         }
         return warmstart.fit(
             model=deep, train=files["train"], test=files["test"], out=tmp_path / out, **settings, **more
@@ -116,7 +116,7 @@ def test_a_pooled_run_that_was_stopped_ends_bit_equal(deep, files, tmp_path):
     [
         ({"pool": "concat"}, "found 'concat'; expected last, mix"),
         ({"pool": "mean-9"}, "this encoder has 4 blocks: say mean-all"),
-        ({"tokens": "first"}, r"layers\.tokens: found 'first'"),
+        ({"tokens": "first"}, r"head\.pooling: found 'first'"),
         ({"poool": 1}, "did you mean 'pool'"),
     ],
 )
@@ -128,4 +128,4 @@ def test_a_wrong_choice_is_refused_and_leaves_no_folder(deep, files, tmp_path, l
 
 def test_the_layers_are_a_number_or_a_word_in_the_recipe():
     for value in (-1, 0, "concat-4"):
-        assert make_recipe({"model": "m", "data.train": "t.csv", "layers.pool": value}).layers.pool == value
+        assert make_recipe({"model": "m", "data.train": "t.csv", "head.layers": value}).layers.pool == value

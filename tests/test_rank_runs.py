@@ -13,15 +13,15 @@ import transformers
 import warmstart
 from small import FAST
 from tiny import save_tiny
-from warmstart.deploy.search import Index
 from warmstart.errors import DataError, RecipeError, Stopped
+from warmstart.inference.search import Index
 
 WORDS = ["film", "book", "food", "movie", "story", "actor", "plot", "paris", "london", "tokyo", "alice", "bob"]
 LEARN = {
-    "learn": {**FAST["learn"], "schedule": "constant", "weight_decay": 0, "epochs": 99, "max_steps": 60},
-    "window": {"tokens": 64},
+    "training": {**FAST["training"], "lr_schedule": "constant", "weight_decay": 0, "epochs": 99, "max_steps": 60},
+    "window": {"max_tokens": 64},
 }
-FEW = {"learn.max_steps": 6}
+FEW = {"training.max_steps": 6}
 KINDS = {
     "bi": {},
     "triplet": {"task.loss": "triplet", "task.mine": 1, "task.pool": "cls"},
@@ -236,10 +236,10 @@ def test_a_stopped_run_finds_the_same_negatives_and_goes_on_to_the_same_bits(enc
         ({"task.kind": "cross", "task.loss": "triplet"}, "expected each or margin"),
         ({"task.rows": "pairs", "task.loss": "triplet"}, "say mine: 1"),
         ({"task.rows": "pairs", "task.kind": "cross"}, "say mine: 1"),
-        ({"window.keep": "slices"}, "window.keep: found slices"),
+        ({"window.method": "slices"}, "window.method: found slices"),
         ({"layers.unfreeze": "gradual"}, "this model has none"),
-        ({"learn.rdrop": 1.0}, "two passes"),
-        ({"layers.tokens": "cls"}, "this task has none"),
+        ({"training.r_drop": 1.0}, "two passes"),
+        ({"head.pooling": "cls"}, "this task has none"),
     ],
 )
 def test_what_cannot_be_is_said_before_training(encoder, tables, tmp_path, options, told):

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from tiny import tiny_config, tiny_tokenizer
-from warmstart import metrics
-from warmstart.encoders.bi import BiEncoder
-from warmstart.encoders.pooled import open_encoder
-from warmstart.neighbours import Neighbours
-from warmstart.tasks.common import negatives, ranking
+from warmstart.models.bi_encoder import BiEncoder
+from warmstart.models.heads.pooled import open_encoder
+from warmstart.tasks.shared import metrics, negatives
+from warmstart.tasks.shared import ranking_losses as ranking
+from warmstart.tasks.shared.nearest_neighbours import Neighbours
 
 
 def vectors(count, seed=0, width=8):

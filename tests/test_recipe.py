@@ -6,7 +6,7 @@ import yaml
 from warmstart.errors import RecipeError
 from warmstart.options import meaning
 from warmstart.recipe import Recipe, load_recipe, make_recipe
-from warmstart.yamls import parse_value
+from warmstart.storage.yaml_files import parse_value
 
 
 def write(tmp_path, text, name="recipe.yaml"):
@@ -19,9 +19,9 @@ MINIMAL = "model: m\ndata: {train: a.csv}\n"
 
 
 def test_only_what_differs_need_be_said_and_the_complete_recipe_reads_back_the_same(tmp_path):
-    recipe = load_recipe(write(tmp_path, MINIMAL + "learn: {rate: 2e-5}\n"))
-    assert recipe.learn.rate == 2e-5  # YAML 1.1 reads 2e-5 as text
-    assert recipe.learn.epochs is None
+    recipe = load_recipe(write(tmp_path, MINIMAL + "training: {rate: 2e-5}\n"))
+    assert recipe.training.rate == 2e-5  # YAML 1.1 reads 2e-5 as text
+    assert recipe.training.epochs is None
     again = load_recipe(write(tmp_path, recipe.yaml(), "again.yaml"))
     assert again == recipe
     assert set(yaml.safe_load(recipe.yaml())) == set(Recipe.model_fields)
@@ -30,10 +30,14 @@ def test_only_what_differs_need_be_said_and_the_complete_recipe_reads_back_the_s
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        (MINIMAL + "learn:\n  rat: 1\n", 4, "learn.rat is not an option; did you mean 'rate'?"),
-        (MINIMAL + "lern: {}\n", 3, "lern is not an option; did you mean 'learn'?"),
-        (MINIMAL + "learn: {epochs: -1}\n", 3, "learn.epochs: found -1"),
-        (MINIMAL + "window:\n  keep: middle\n", 4, "window.keep: found 'middle'"),
+        (
+            MINIMAL + "training:\n  learning_rat: 1\n",
+            4,
+            "training.learning_rat is not an option; did you mean 'learning_rate'?",
+        ),
+        (MINIMAL + "trainin: {}\n", 3, "trainin is not an option; did you mean 'training'?"),
+        (MINIMAL + "training: {epochs: -1}\n", 3, "training.epochs: found -1"),
+        (MINIMAL + "window:\n  keep: middle\n", 4, "window.method: found 'middle'"),
         (MINIMAL + "window: {keep: slices, head: 9}\n", 3, "head: found 9, and keep is slices; say keep: head+tail"),
         (MINIMAL + "window: {keep: tail, pool: max}\n", 3, "pool: found max, and keep is tail; say keep: slices"),
         (
@@ -121,4 +125,4 @@ def test_every_field_has_its_meaning_under_it():
                 walk(inner, f"{prefix}{name}.")
 
     walk(Recipe)
-    assert meaning(Recipe, "learn.rate") == "The peak learning rate."
+    assert meaning(Recipe, "training.learning_rate") == "The peak learning rate."

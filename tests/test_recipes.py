@@ -42,7 +42,7 @@ def test_they_are_shown():
 def test_fit_starts_from_one(encoder, files, tmp_path):
     import warmstart
 
-    given = {"model": encoder, "train": files["train"], "learn": {"max_steps": 2}}
+    given = {"model": encoder, "train": files["train"], "training": {"max_steps": 2}}
     run = warmstart.fit("recipes:classify", out=tmp_path / "run", **given)
-    assert run.recipe.learn.rate == 5e-5
-    assert run.recipe.learn.max_steps == 2
+    assert run.recipe.training.rate == 5e-5
+    assert run.recipe.training.max_steps == 2

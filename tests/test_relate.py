@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 import warmstart
 from small import relations
 from tiny import ARCHITECTURES, tiny_byte_tokenizer, tiny_japanese, tiny_tokenizer, tiny_unigram_tokenizer
-from warmstart.data.faults import KINDS
-from warmstart.encoders.tokens import add_tokens
+from warmstart.data.fault_kinds import KINDS
 from warmstart.errors import DataError, RecipeError
-from warmstart.tasks.common.labels import LabelMap
-from warmstart.tasks.common.marks import marked
+from warmstart.models.added_tokens import add_tokens
 from warmstart.tasks.relate import Relate, RelateOptions, _check_relation
-from warmstart.windows import Window
+from warmstart.tasks.shared.entity_markers import marked
+from warmstart.tasks.shared.labels import LabelMap
+from warmstart.text.windows import Window
 
 MARKED = "The <e1>film</e1> was in <e2>very old paris</e2>."
 PLAIN = {
@@ -157,7 +157,7 @@ def test_no_entity_is_cut_away_and_what_is_cut_is_counted(sizes, show):
 
 def test_a_window_too_narrow_for_two_entities_is_refused():
     task = task_of()
-    with pytest.raises(RecipeError, match=r"window\.tokens: found 9"):
+    with pytest.raises(RecipeError, match=r"window\.max_tokens: found 9"):
         task.encode({"text": [MARKED]}, tokenizer_of(task), Window(9))
 
 
@@ -197,7 +197,7 @@ def test_types_are_wanted_of_every_row_or_of_none(encoder, tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     task = {"name": "relate", "marker": "typed"}
-    chosen = {"model": encoder, "task": task, "learn.max_steps": 2, "window.tokens": 48, "data.split.test": 0}
+    chosen = {"model": encoder, "task": task, "training.max_steps": 2, "window.max_tokens": 48, "data.split.test": 0}
     run = warmstart.fit(train=str(path), out=tmp_path / "run", **chosen)
     asked = {"text": MARKED, "first_type": "person", "second_type": "city"}
     one, other = warmstart.load(run.folder).predict([asked, {**asked, "first_type": "film"}])

@@ -9,12 +9,12 @@ from safetensors.torch import load_file
 
 import warmstart
 from small import FAST
-from warmstart.artifacts import verify
 from warmstart.errors import RunError, Stopped, TrainingError
-from warmstart.run import Run
+from warmstart.evaluation.run import Run
+from warmstart.storage.artifacts import verify
 
-SAVES = {"checkpoints": {"steps": 3, "after": "keep"}}
-LEARN = {"learn": {**FAST["learn"], "epochs": 3}}  # 12 steps, with dropout
+SAVES = {"checkpoints": {"every_steps": 3, "when_finished": "keep"}}
+LEARN = {"training": {**FAST["training"], "epochs": 3}}  # 12 steps, with dropout
 
 
 class Crash(Exception):
@@ -87,14 +87,19 @@ def test_a_crash_at_any_step(fit, undisturbed, tmp_path, step):
 
 
 PIECES = {
-    "rates": {"layers": {"decay": 0.8, "head_rate": 1e-2}},
+    "rates": {"layers": {"lr_decay": 0.8}, "head": {"learning_rate": 1e-2}},
     "gradual unfreezing": {"layers": {"unfreeze": "gradual"}},
     "chain-thaw by steps": {"layers": {"unfreeze": "chain-thaw", "unfreeze_every": 2, "freeze": 1}},
-    "slanted triangle": {"learn": {**LEARN["learn"], "schedule": "slanted-triangular", "bias_correction": False}},
-    "blocks drawn anew": {"layers": {"renew": 1, "head_start": "zero"}},
-    "R-Drop and smoothing": {"learn": {**LEARN["learn"], "rdrop": 1.0, "smoothing": 0.1}},
-    "averaging": {"learn": {**LEARN["learn"], "average": 2}},
-    "early stopping": {"learn": {**LEARN["learn"], "stop_early": 3, "epochs": 8}, "data.split.dev": 0.25},
+    "slanted triangle": {
+        "training": {**LEARN["training"], "lr_schedule": "slanted-triangular", "adam_bias_correction": False}
+    },
+    "blocks drawn anew": {"layers": {"reinit_top": 1}, "head": {"init": "zero"}},
+    "R-Drop and smoothing": {"training": {**LEARN["training"], "r_drop": 1.0, "label_smoothing": 0.1}},
+    "averaging": {"training": {**LEARN["training"], "average_last_epochs": 2}},
+    "early stopping": {
+        "training": {**LEARN["training"], "early_stopping_patience": 3, "epochs": 8},
+        "data.split.dev": 0.25,
+    },
     "LoRA": {"layers": {"lora": {"rank": 2, "dropout": 0.1}, "unfreeze": "head-first"}},
 }
 
@@ -112,11 +117,11 @@ def test_each_piece_of_the_craft_goes_on_bit_equal(fit, tmp_path, piece):
 
 @pytest.mark.parametrize("budget", [None, 200])
 def test_a_crash_with_rows_of_like_length_together(fit, tmp_path, budget):
-    learn = {**LEARN["learn"], "order": "by-length", "batch_tokens": budget}
-    whole = fit(tmp_path / "whole", learn=learn)
+    training = {**LEARN["training"], "batching": "by-length", "batch_tokens": budget}
+    whole = fit(tmp_path / "whole", training=training)
     with pytest.raises(Crash):
-        fit(tmp_path / "run", learn=learn, progress=Trouble(8, crash))
-    same(fit(tmp_path / "run", learn=learn), whole)
+        fit(tmp_path / "run", training=training, progress=Trouble(8, crash))
+    same(fit(tmp_path / "run", training=training), whole)
 
 
 def test_many_crashes_in_one_run(fit, undisturbed, tmp_path):
@@ -161,12 +166,12 @@ def test_a_finished_training_is_not_done_again(fit, undisturbed, tmp_path):
 def test_going_on_with_other_settings_is_refused_with_the_difference_unless_it_is_named(fit, tmp_path):
     with pytest.raises(Crash):
         fit(tmp_path / "run", progress=Trouble(8, crash))
-    other = {"learn": {**LEARN["learn"], "rate": 1e-4}}
-    with pytest.raises(RunError, match=r"recipe\.learn\.rate: then 0\.003, now 0\.0001\n.*--resume-anyway recipe"):
+    other = {"training": {**LEARN["training"], "learning_rate": 1e-4}}
+    with pytest.raises(RunError, match=r"recipe\.training\.rate: then 0\.003, now 0\.0001\n.*--resume-anyway recipe"):
         fit(tmp_path / "run", **other)
     kept = (tmp_path / "run" / "recipe.yaml").read_text()
     assert "rate: 0.003" in kept
-    assert fit(tmp_path / "run", resume_anyway=["recipe.learn.rate"], **other).finished
+    assert fit(tmp_path / "run", resume_anyway=["recipe.training.rate"], **other).finished
 
 
 def test_other_data_is_refused_too(fit, encoder, files, tmp_path):
@@ -184,12 +189,12 @@ def test_checkpoints_are_rotated_complete_and_hold_no_pickle(undisturbed):
 
 
 def test_checkpoints_go_when_the_run_is_finished_unless_they_are_to_be_kept(fit, tmp_path):
-    run = fit(tmp_path / "run", checkpoints={"steps": 3})
+    run = fit(tmp_path / "run", checkpoints={"every_steps": 3})
     assert not (run.folder / "checkpoints").exists()
 
 
 def test_a_loss_that_is_no_number_stops_the_run_with_its_step_and_rows(fit, files, tmp_path):
     with pytest.raises(TrainingError, match=rf"step \d+: the loss is (nan|inf).*{files['train']}:\d+") as stopped:
-        fit(tmp_path / "run", learn={**LEARN["learn"], "rate": 1e30})
+        fit(tmp_path / "run", training={**LEARN["training"], "learning_rate": 1e30})
     assert stopped.value.exit_code == 8
     assert not (tmp_path / "run" / "model").exists()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seqeval import scheme as seqeval
 
-from warmstart import schemes
+from warmstart.text import tag_schemes as schemes
 
 THEIRS = {"BIO": seqeval.IOB2, "IOBES": seqeval.IOBES, "BILOU": seqeval.BILOU}
 

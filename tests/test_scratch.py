@@ -4,8 +4,8 @@ import pytest
 import transformers
 
 import warmstart
-from warmstart.encoders.scratch import KINDS, make_encoder
 from warmstart.errors import RecipeError
+from warmstart.models.scratch import KINDS, make_encoder
 
 TEXTS = [f"the film {number} was {'good' if number % 2 else 'bad'}, and the story was long." for number in range(40)]
 SIZE = {"layers": 2, "width": 32, "heads": 4, "vocabulary": 400, "tokens": 32}
@@ -31,10 +31,10 @@ def test_it_learns_from_raw_text_and_then_another_task(tmp_path):
     encoder = make_encoder(TEXTS, tmp_path / "encoder", **SIZE)
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
     raw = {"task": "masked", "train": str(tmp_path / "texts.txt"), "data.document": "line"}
-    run = warmstart.fit(model=str(encoder), out=tmp_path / "raw", **raw, learn={"max_steps": 3})
+    run = warmstart.fit(model=str(encoder), out=tmp_path / "raw", **raw, training={"max_steps": 3})
     assert run.metrics["test"]["rows"] == 4
     (tmp_path / "labels.csv").write_text("text,label\n" + "".join(f'"{t}",{"good" in t}\n' for t in TEXTS))
-    labelled = {"train": str(tmp_path / "labels.csv"), "learn": {"max_steps": 3}}
+    labelled = {"train": str(tmp_path / "labels.csv"), "training": {"max_steps": 3}}
     assert warmstart.fit(model=str(run.model), out=tmp_path / "run", **labelled).finished
 
 

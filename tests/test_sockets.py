@@ -40,7 +40,7 @@ def test_no_verb_opens_a_socket_for_local_use(encoder, files, tmp_path):
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(
         f"model: {encoder}\ndata: {{train: {files['train']}, dev: {files['test']}}}\n"
-        "learn: {max_steps: 2, precision: fp32}\n"
+        "training: {max_steps: 2, precision: fp32}\n"
     )
     verbs = [
         [*fit, "--out", run],
@@ -57,7 +57,7 @@ def test_no_verb_opens_a_socket_for_local_use(encoder, files, tmp_path):
         ["diagnose", run],
         ["features", files["test"], "--model", encoder, "--out", tmp_path / "vectors.npy"],
         ["stages"],
-        ["sweep", recipe, "--search", "learn.rate=1e-4,1e-3", "--out", tmp_path / "sweep"],
+        ["sweep", recipe, "--search", "training.learning_rate=1e-4,1e-3", "--out", tmp_path / "sweep"],
         ["report", run],
         ["show", run],
         ["doctor"],

@@ -19,14 +19,14 @@ from tiny import (
     tiny_tokenizer,
     tiny_unigram_tokenizer,
 )
-from warmstart.deploy.engines.pytorch import Torch
-from warmstart.deploy.predictor import Predictor
-from warmstart.encoders.load import load_encoder, load_tokenizer
 from warmstart.errors import DataError, ModelError
-from warmstart.experiments.rows import read_row
-from warmstart.tasks.common import spans
+from warmstart.evaluation.run_result import read_row
+from warmstart.inference.engines.pytorch import Torch
+from warmstart.inference.predictor import Predictor
+from warmstart.models.loading import load_encoder, load_tokenizer
+from warmstart.tasks.shared import spans
 from warmstart.tasks.span import Span, SpanOptions
-from warmstart.windows import Window
+from warmstart.text.windows import Window
 
 TOKENIZERS = {name: tiny_tokenizer(name) for name in ("bert", "roberta", "xlnet")}
 OTHERS = {"bytes": tiny_byte_tokenizer(), "unigram": tiny_unigram_tokenizer()}
@@ -257,7 +257,7 @@ def test_options_of_the_training_reach_it(tmp_path):
         {"question": "who", "context": context, "answers": [{"text": "alice", "start": 0}]},
         {"question": "when", "context": context, "answers": []},
     ]
-    said = {"learn.rdrop": 1.0, "learn.max_steps": 2, "layers.lora": {"rank": 2}, "data.split.test": 0}
+    said = {"training.r_drop": 1.0, "training.max_steps": 2, "layers.lora": {"rank": 2}, "data.split.test": 0}
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     encoder = str(save_tiny(tmp_path / "bert"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from warmstart import metrics
+from warmstart.tasks.shared import metrics
 
 
 @pytest.mark.parametrize(

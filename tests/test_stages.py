@@ -12,12 +12,12 @@ from small import FAST
 from test_resume import Crash, Trouble, crash
 from warmstart.cli.main import app
 from warmstart.errors import RecipeError
+from warmstart.evaluation.run import Run
 from warmstart.recipe import load_recipe, make_recipe
-from warmstart.run import Run
 
-PRETRAIN = {"pretrain": {"tokens": 32, "steps": 6, "learn": {"precision": "fp32", "batch": 8}}}
-SAVES = {"checkpoints": {"steps": 2, "after": "keep"}}
-LEARN = {"learn": {**FAST["learn"], "epochs": 1}}
+PRETRAIN = {"pretrain": {"max_tokens": 32, "steps": 6, "training": {"precision": "fp32", "batch_size": 8}}}
+SAVES = {"checkpoints": {"every_steps": 2, "when_finished": "keep"}}
+LEARN = {"training": {**FAST["training"], "epochs": 1}}
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def kept(cache, stage="pretrain"):
 
 
 def test_a_fine_tuning_starts_where_the_stage_before_it_ended(fit, cache, encoder):
-    run = fit("run", learn={**LEARN["learn"], "rate": 1e-12})
+    run = fit("run", training={**LEARN["training"], "learning_rate": 1e-12})
     [stage] = kept(cache)
     before, after = load_file(f"{encoder}/model.safetensors"), load_file(stage / "model" / "model.safetensors")
     name = "encoder.layer.0.output.dense.weight"
@@ -107,7 +107,7 @@ def test_other_settings_make_another_stage_and_the_command_says_why(fit, cache, 
     changed = {"pretrain": {**PRETRAIN["pretrain"], "steps": 7}}
     path.write_text(make_recipe({**recipe, "before": [changed]}).yaml())
     told = CliRunner().invoke(app, ["stages", str(path)])
-    assert "recipe.learn.max_steps: then 6, now 7" in told.output, told.output
+    assert "recipe.training.max_steps: then 6, now 7" in told.output, told.output
     listed = json.loads(CliRunner().invoke(app, ["stages", "--json"]).output)
     assert [one["stage"] for one in listed] == [kept(cache)[0].name]
     assert CliRunner().invoke(app, ["stages", "--prune", "all"]).exit_code == 0
@@ -118,7 +118,7 @@ def test_texts_of_files_and_of_the_task_itself(fit, cache, tmp_path):
     more = tmp_path / "more.csv"
     more.write_text("review\n" + "\n".join(f"a film like number {n}" for n in range(40)) + "\n")
     on = {"in-domain": ["within-task", {"file": str(more), "columns": {"text": "review"}}]}
-    fit("run", before=[{"pretrain": {**PRETRAIN["pretrain"], "on": on}}])
+    fit("run", before=[{"pretrain": {**PRETRAIN["pretrain"], "corpus": on}}])
     rows = json.loads((kept(cache)[0] / "data.json").read_text())["parts"]
     own = len((tmp_path / "run" / "recipe.yaml").read_text()) and Run(tmp_path / "run").data["parts"]["train"]["rows"]
     assert rows["train"]["rows"] + rows["test"]["rows"] == own + 40
@@ -127,10 +127,10 @@ def test_texts_of_files_and_of_the_task_itself(fit, cache, tmp_path):
 @pytest.mark.parametrize(
     ("said", "match"),
     [
-        ({"before": [{"pretrain": {"on": "everything"}}]}, "expected within-task"),
+        ({"before": [{"pretrain": {"corpus": "everything"}}]}, "expected within-task"),
         ({"before": [{}]}, "expected one of pretrain"),
-        ({"before": [{"pretrain": {"steps": 3, "learn": {"max_steps": 4}}}]}, "drop one"),
-        ({"scratch": {"width": 30, "heads": 4}}, "does not divide"),
+        ({"before": [{"pretrain": {"steps": 3, "training": {"max_steps": 4}}}]}, "drop one"),
+        ({"from_scratch": {"hidden_size": 30, "num_heads": 4}}, "does not divide"),
         ({"model": "x", "scratch": {}}, "drop one"),
     ],
 )
@@ -148,7 +148,7 @@ def other(encoder, files, tmp_path):
 
 
 def test_three_stages_in_one_recipe(fit, cache, other):
-    several = {"multitask": {"with": [other], "learn": {**LEARN["learn"], "max_steps": 6}}}
+    several = {"multitask": {"with": [other], "training": {**LEARN["training"], "max_steps": 6}}}
     run = fit("run", before=[PRETRAIN, several])
     [stage] = kept(cache, "multitask")
     told = json.loads((run.folder / "stages/02-multitask/stage.json").read_text())
@@ -163,7 +163,7 @@ def test_three_stages_in_one_recipe(fit, cache, other):
 @pytest.mark.parametrize("step", [8, 14])
 def test_a_crash_in_any_stage_of_three(fit, monkeypatch, tmp_path, other, step):
     """Of 6, 6 and 4 steps."""
-    several = {"multitask": {"with": [other], "learn": {**LEARN["learn"], "max_steps": 6}}}
+    several = {"multitask": {"with": [other], "training": {**LEARN["training"], "max_steps": 6}}}
 
     class Late(Trouble):
         """Trouble at a step counted over all stages."""
@@ -195,7 +195,7 @@ def test_an_encoder_from_scratch(fit, cache):
 def test_what_each_stage_forgets_is_seen_from_the_first_encoder(fit, other, tmp_path, encoder):
     general = tmp_path / "general.txt"
     general.write_text("\n\n".join(f"alice and bob saw film {n} in paris and loved it" for n in range(24)))
-    several = {"multitask": {"with": [other], "learn": {**LEARN["learn"], "max_steps": 4}}}
+    several = {"multitask": {"with": [other], "training": {**LEARN["training"], "max_steps": 4}}}
     run = fit("run", before=[PRETRAIN, several], forgetting={"text": str(general), "rows": 8})
     assert list(run.forgetting) == ["01-pretrain", "02-multitask", "03-finetune"]
     ends = [(one["seen"][0]["agreement"][-1], one["seen"][-1]["agreement"][-1]) for one in run.forgetting.values()]
@@ -214,7 +214,7 @@ def test_a_complete_recipe_is_read_again(encoder, files, other, tmp_path):
 
 
 def test_every_stage_is_planned(encoder, files, other, cache, tmp_path):
-    several = {"multitask": {"with": [other], "learn": {"max_steps": 6, "batch": 16}}}
+    several = {"multitask": {"with": [other], "training": {"max_steps": 6, "batch_size": 16}}}
     made = make_recipe({"model": encoder, "data.train": files["train"], "before": [PRETRAIN, several]})
     path = tmp_path / "recipe.yaml"
     path.write_text(made.yaml())

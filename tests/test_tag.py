@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 import warmstart
 from small import FAST
 from tiny import tiny_tokenizer
-from warmstart import metrics
 from warmstart.cli.main import app
 from warmstart.errors import DataError, RecipeError
-from warmstart.tasks.common.entities import row_f1
+from warmstart.tasks.shared import metrics
+from warmstart.tasks.shared.entities import row_f1
 from warmstart.tasks.tag import IGNORED, Tag, TagOptions
-from warmstart.windows import Window
+from warmstart.text.windows import Window
 
 TOKENIZERS = {side: tiny_tokenizer("xlnet" if side == "left" else "bert") for side in ("left", "right")}
 WORDS = st.lists(
@@ -134,7 +134,7 @@ def test_an_i_without_a_b_is_no_entity():
 def test_settings_that_do_not_go_together_are_refused():
     with pytest.raises(RecipeError, match="score_pieces: first or last"):
         task(crf=True, score_pieces="all")
-    with pytest.raises(RecipeError, match=r"learn\.smoothing"):
+    with pytest.raises(RecipeError, match=r"training\.label_smoothing"):
         task(crf=True).loss(0.1)
     with pytest.raises(DataError, match="no training row has an entity"):
         Tag.learn(TagOptions(), [[], []], False)
@@ -153,12 +153,12 @@ def run(encoder, tmp_path_factory):
     (folder / "train.conll").write_text(CONLL)
     file, sets = (
         str(folder / "train.conll"),
-        ("learn.rate=3e-3", "learn.epochs=60", "learn.precision=fp32", "task.crf=true"),
+        ("training.learning_rate=3e-3", "training.epochs=60", "training.precision=fp32", "task.crf=true"),
     )
     said = ["fit", file, "--task", "tag", "--model", encoder, "--test", file, "--out", str(folder / "run"), "--json"]
     made = CliRunner().invoke(app, [*said, *(word for one in sets for word in ("--set", one))], catch_exceptions=False)
     assert made.exit_code == 0, made.output
-    return warmstart.run.Run(folder / "run")
+    return warmstart.evaluation.run.Run(folder / "run")
 
 
 def test_from_the_command_line_with_a_crf_beside_the_weights(run, tmp_path):
@@ -191,8 +191,8 @@ def test_a_crf_that_is_gone_is_missed(run, tmp_path):
 
     from safetensors.torch import load_file, save_file
 
-    from warmstart.encoders.crf import load_crf
     from warmstart.errors import ModelError
+    from warmstart.models.heads.crf import load_crf
 
     shutil.copytree(run.model, tmp_path / "model")
     path = tmp_path / "model" / "model.safetensors"
@@ -212,8 +212,8 @@ def test_training_goes_on_from_a_model_with_a_crf_layer_by_layer(run, tmp_path):
         task="tag",
         train=str(run.folder.parent / "train.conll"),
         out=tmp_path / "again",
-        **{"task.crf": True, "data.split.test": 0.2, "layers.decay": 0.9, "layers.unfreeze": "gradual"},
-        **{**FAST, "learn": {**FAST["learn"], "epochs": 2}},
+        **{"task.crf": True, "data.split.test": 0.2, "layers.lr_decay": 0.9, "layers.unfreeze": "gradual"},
+        **{**FAST, "training": {**FAST["training"], "epochs": 2}},
     )
     before, after = (warmstart.load(one.folder).engine.model.crf.transitions for one in (run, again))
     assert 0 < (before - after).abs().max() < 0.1

@@ -22,7 +22,7 @@ ORDERS = {
 }
 MORE = {
     "unfreezing": {"layers": {"unfreeze": "gradual"}},
-    "frozen": {"layers": {"freeze": "encoder", "head": "bilstm"}},
+    "frozen": {"layers": {"freeze": "encoder"}, "head": {"type": "bilstm"}},
     # Two means, one over tokens and one over pairs, of which no two batches have as many.
     "masked": {
         "task": {"name": "masked", "objective": "mlm+sop", "mask": [0.1, 0.5], "unit": "word"},
@@ -47,10 +47,17 @@ def folder(tmp_path_factory, files, encoder):
     (folder / "texts.txt").write_text("\n\n".join(texts))
 
     def of(out, batch, order, model, stop=None, noted=None):
-        learn = {"rate": 1e-3, "epochs": 2, "batch": batch, "precision": "fp32", **ORDERS[order]}
+        training = {"learning_rate": 1e-3, "epochs": 2, "batch_size": batch, "precision": "fp32", **ORDERS[order]}
         data = {"train": str(folder / "train.csv"), "test": files["test"], "out": str(folder / out)}
-        saves = {"checkpoints": {"steps": 3, "after": "keep"}}
-        return {**data, **saves, "model": model, "learn": learn, "stop": stop, "noted": str(folder / (noted or out))}
+        saves = {"checkpoints": {"every_steps": 3, "when_finished": "keep"}}
+        return {
+            **data,
+            **saves,
+            "model": model,
+            "training": training,
+            "stop": stop,
+            "noted": str(folder / (noted or out)),
+        }
 
     shared = []
     for order in ALIKE:
@@ -68,8 +75,8 @@ def folder(tmp_path_factory, files, encoder):
     torchrun_fit.several(**shared.pop(-2))
     people = {"train": str(folder / "people.jsonl"), "task": {"name": "tag", "crf": True}, "model": calm, "stop": None}
     for out, batch in (("two-crf", 8), ("one-crf", 16)):
-        learn = {"rate": 1e-3, "epochs": 2, "batch": batch, "precision": "fp32"}
-        shared.append({**people, "learn": learn, "out": str(folder / out), "noted": str(folder / out)})
+        training = {"learning_rate": 1e-3, "epochs": 2, "batch_size": batch, "precision": "fp32"}
+        shared.append({**people, "training": training, "out": str(folder / out), "noted": str(folder / out)})
     torchrun_fit.fit(**shared.pop())
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     done = subprocess.run(
@@ -83,12 +90,12 @@ def several(folder, out, batch, model):
     """Two tasks, one with a loss of its own that learns too, and weights that are learned."""
     (folder / "people.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in PEOPLE))
     tag = {"task": {"name": "tag", "crf": True}, "data.train": str(folder / "people.jsonl")}
-    learn = {"rate": 1e-3, "epochs": 2, "batch": batch, "precision": "fp32"}
+    training = {"learning_rate": 1e-3, "epochs": 2, "batch_size": batch, "precision": "fp32"}
     return {
         "out": str(folder / out),
         "model": model,
         "tasks": {"opinion": {"task": "classify", "data.train": str(folder / "train.csv")}, "people": tag},
-        "options": {"learn": learn, "weights": "uncertainty"},
+        "options": {"training": training, "weights": "uncertainty"},
     }
 
 

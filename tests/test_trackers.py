@@ -18,7 +18,7 @@ def test_tensorboard_has_the_losses_rates_and_scores_of_a_training(encoder, file
         dev=files["test"],
         out=tmp_path / "run",
         trainer={"report_to": "tensorboard"},
-        learn={**SMALL, "stop_early": 5},
+        training={**SMALL, "early_stopping_patience": 5},
     )
     told = EventAccumulator(str(tmp_path / "run" / "trainer" / "tensorboard")).Reload()
     losses = {event.step: event.value for event in told.Scalars("train/loss")}
@@ -34,7 +34,7 @@ def test_a_local_mlflow_has_the_run_under_its_name(encoder, files, tmp_path, mon
     monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     run = warmstart.fit(
-        model=encoder, train=files["train"], out=tmp_path / "reviews", trainer={"report_to": ["mlflow"]}, learn=SMALL
+        model=encoder, train=files["train"], out=tmp_path / "reviews", trainer={"report_to": ["mlflow"]}, training=SMALL
     )
     client = MlflowClient(store)
     (found,) = client.search_runs(["0"])
@@ -52,7 +52,7 @@ def test_an_error_of_a_tracker_is_told_as_such(encoder, files, tmp_path, monkeyp
     monkeypatch.delenv("MLFLOW_ALLOW_FILE_STORE", raising=False)
     with pytest.raises(RecipeError, match=r"trainer\.report_to: mlflow says: .*MLFLOW_ALLOW_FILE_STORE"):
         warmstart.fit(
-            model=encoder, train=files["train"], out=tmp_path / "run", trainer={"report_to": "mlflow"}, learn=SMALL
+            model=encoder, train=files["train"], out=tmp_path / "run", trainer={"report_to": "mlflow"}, training=SMALL
         )
 
 

@@ -7,11 +7,11 @@ import torch
 
 from tiny import tiny_model, tiny_tokenizer
 from warmstart.data.table import write
-from warmstart.encoders.layers import LayerMap
 from warmstart.errors import RecipeError
-from warmstart.settings import Settings, arguments, check_trainer_options
+from warmstart.models.layer_map import LayerMap
 from warmstart.tasks.classify import Classify, ClassifyOptions
-from warmstart.training import train
+from warmstart.training.settings import Settings, arguments, check_trainer_options
+from warmstart.training.trainer import train
 
 TASK = Classify.learn(ClassifyOptions(), ["a", "b", "c"], pair=False)
 TEXTS = {"text": ["the good film", "bad", "a very boring story", "loved it"] * 4, "label": ["a", "b", "c", "a"] * 4}
@@ -26,7 +26,7 @@ def rows(tmp_path):
 
 
 def _window():
-    from warmstart.windows import Window
+    from warmstart.text.windows import Window
 
     return Window(32)
 
@@ -92,7 +92,7 @@ def test_settings_reach_the_trainer_and_so_do_options_of_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("learning_rate", "say it with learn.rate"),
+        ("learning_rate", "say it with training.learning_rate"),
         ("gradient_acumulation_steps", "did you mean 'gradient_accumulation_steps'"),
         ("evaluation_strategy", "did you mean 'eval_strategy'"),
     ],

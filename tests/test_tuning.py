@@ -15,14 +15,14 @@ import warmstart
 from small import FAST
 from tiny import tiny_model, tiny_tokenizer
 from warmstart.data.table import write
-from warmstart.encoders.layers import LayerMap
 from warmstart.errors import RecipeError
-from warmstart.settings import Settings
+from warmstart.models.layer_map import LayerMap
 from warmstart.tasks.classify import Classify, ClassifyOptions
-from warmstart.training import train
-from warmstart.tuning.consistency import divergence, doubled
-from warmstart.tuning.schedules import SCHEDULES, factor, schedule, uncorrected
-from warmstart.windows import Window
+from warmstart.text.windows import Window
+from warmstart.training.r_drop import divergence, doubled
+from warmstart.training.schedules import SCHEDULES, factor, schedule, uncorrected
+from warmstart.training.settings import Settings
+from warmstart.training.trainer import train
 
 
 def slanted_triangular(t, T, cut_frac, ratio):
@@ -71,7 +71,7 @@ def test_a_schedule_keeps_the_ratio_between_layers():
         assert rates == pytest.approx([group["initial_lr"] * (1 - step / 10) for group in optimizer.param_groups])
         optimizer.step()
         follows.step()
-    with pytest.raises(RecipeError, match=r"learn\.schedule: found 'liner'; did you mean 'linear'"):
+    with pytest.raises(RecipeError, match=r"training\.lr_schedule: found 'liner'; did you mean 'linear'"):
         schedule(optimizer, "liner", 10)
 
 
@@ -110,9 +110,9 @@ def test_smoothing_spreads_the_target_and_a_score_refuses_it(encoder, files, tmp
     expected = -(target * scores.log_softmax(-1)).sum(-1).mean()
     torch.testing.assert_close(task.loss(0.1)({"logits": scores}, labels), expected)
     assert task.loss() is None
-    with pytest.raises(RecipeError, match=r"learn\.smoothing: found 0\.1, but score has no labels"):
+    with pytest.raises(RecipeError, match=r"training\.label_smoothing: found 0\.1, but score has no labels"):
         warmstart.fit(
-            model=encoder, task="score", train=files["scores"], out=tmp_path / "run", learn={"smoothing": 0.1}
+            model=encoder, task="score", train=files["scores"], out=tmp_path / "run", training={"label_smoothing": 0.1}
         )
 
 
@@ -164,9 +164,11 @@ def test_early_stopping_keeps_the_best_epoch_and_says_what_it_saw(rows, tmp_path
 
 
 def test_early_stopping_without_dev_rows_and_two_ways_to_keep_weights_are_refused(rows, tmp_path):
-    with pytest.raises(RecipeError, match=r"learn\.stop_early: there are no dev rows.*data\.split\.dev: 0\.1"):
+    with pytest.raises(
+        RecipeError, match=r"training\.early_stopping_patience: there are no dev rows.*data\.split\.dev: 0\.1"
+    ):
         trained(rows, tmp_path, stop_early=1)
-    with pytest.raises(RecipeError, match=r"learn\.average and learn\.stop_early"):
+    with pytest.raises(RecipeError, match=r"training\.average_last_epochs and training\.early_stopping_patience"):
         trained(rows, tmp_path, lambda model: 1.0, stop_early=1, average=2)
 
 
@@ -174,9 +176,11 @@ def test_early_stopping_without_dev_rows_and_two_ways_to_keep_weights_are_refuse
 def fit(encoder, files, tmp_path):
     """A run on the small data, with what is said of learning and of anything else."""
 
-    def call(learn, **more):
-        out, learn = tmp_path / "run", {**FAST["learn"], **learn}
-        return warmstart.fit(model=encoder, train=files["train"], test=files["test"], out=out, learn=learn, **more)
+    def call(training, **more):
+        out, training = tmp_path / "run", {**FAST["training"], **training}
+        return warmstart.fit(
+            model=encoder, train=files["train"], test=files["test"], out=out, training=training, **more
+        )
 
     return call
 
@@ -222,10 +226,13 @@ def test_a_model_trained_with_lora_opens_without_it_and_kept_its_embeddings(fit,
     ("settings", "told"),
     [
         ({"layers": {"freeze": 9}}, r"layers\.freeze: found 9; this model has 5 layers"),
-        ({"learn": {"stop_early": 2}}, r"learn\.stop_early: there are no dev rows"),
-        ({"learn": {"batch_tokens": 4}}, r"learn\.batch_tokens: found 4, but a row has \d+ tokens"),
-        ({"learn": {"batch_tokens": 400, "order": "random"}}, r"learn\.batch_tokens: needs rows of like length"),
-        ({"layers": {"renew": 4}}, r"layers\.renew: found 4; this encoder has 3 blocks"),
+        ({"training": {"early_stopping_patience": 2}}, r"training\.early_stopping_patience: there are no dev rows"),
+        ({"training": {"batch_tokens": 4}}, r"training\.batch_tokens: found 4, but a row has \d+ tokens"),
+        (
+            {"training": {"batch_tokens": 400, "batching": "random"}},
+            r"training\.batch_tokens: needs rows of like length",
+        ),
+        ({"layers": {"reinit_top": 4}}, r"layers\.reinit_top: found 4; this encoder has 3 blocks"),
     ],
     ids=["freeze", "stop_early", "batch_tokens", "order", "renew"],
 )

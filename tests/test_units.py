@@ -5,8 +5,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warmstart.tasks.common.units import best_views, characters_of, covering, joined, words_of
-from warmstart.windows import slices
+from warmstart.tasks.shared.tagging_units import best_views, characters_of, covering, joined, words_of
+from warmstart.text.windows import slices
 
 TEXTS = st.text(st.one_of(st.characters(), st.sampled_from(" \t\u3000aé7'-_.。東ア한ไ\u0301\u200d👍🏽")), max_size=40)
 

@@ -12,14 +12,14 @@ import pytest
 import warmstart
 from hostile import CASES, Case, open_it, ran, save_benign, sealed, secret
 from tiny import ARCHITECTURES, save_tiny
-from warmstart.checkpoints import Checkpoints, load_state
 from warmstart.cli import show
 from warmstart.cli.main import _complain
-from warmstart.encoders import untrusted
-from warmstart.encoders.load import load_config, load_encoder, load_plain, load_tokenizer
-from warmstart.encoders.untrusted import check_folder
-from warmstart.encoders.untrusted_tokenizer import endless
 from warmstart.errors import ModelError, RunError, WarmstartError
+from warmstart.models.loading import load_config, load_encoder, load_plain, load_tokenizer
+from warmstart.models.security import folder as untrusted
+from warmstart.models.security.folder import check_folder
+from warmstart.models.security.tokenizer import endless
+from warmstart.training.checkpoints import Checkpoints, load_state
 
 PROOF = Path(__file__).resolve().parents[1] / "proofs" / "hostile.py"
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiny import ARCHITECTURES, tiny_tokenizer
-from warmstart.tasks.common.texts import encode_texts, pad
-from warmstart.windows import Cut, Frame, Window, around, covered, encode, kept, room, slices, take, views
+from warmstart.tasks.shared.text_inputs import encode_texts, pad
+from warmstart.text.windows import Cut, Frame, Window, around, covered, encode, kept, room, slices, take, views
 
 TOKENIZERS = {name: tiny_tokenizer(name) for name in ARCHITECTURES}
 KINDS = [
@@ -49,16 +49,16 @@ def test_every_row_is_framed_as_the_tokenizer_does_and_no_wider_than_the_window(
     [feature] = encode_texts({"text": [first], "pair": [second]}, tokenizer, window, pair)
     frame = Frame.of(tokenizer, pair)
     ids = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in (first, second)[: 1 + pair]]
-    rows = feature["input_ids"] if window.keep == "slices" else [feature["input_ids"]]
+    rows = feature["input_ids"] if window.method == "slices" else [feature["input_ids"]]
     shown = views(window, frame, *map(len, ids))
     assert len(rows) == len(shown)
     for number, (row, (a, b)) in enumerate(zip(rows, shown, strict=True)):
         parts = [take(ids[0], a), take(ids[1] if pair else [], b)]
         framed = [*frame.before, *parts[0], *frame.between, *parts[1], *frame.after]
         assert row == framed
-        assert len(row) <= window.tokens
+        assert len(row) <= window.max_tokens
         if "token_type_ids" in feature:
-            types = feature["token_type_ids"][number] if window.keep == "slices" else feature["token_type_ids"]
+            types = feature["token_type_ids"][number] if window.method == "slices" else feature["token_type_ids"]
             assert types == frame.put_around(*parts)["token_type_ids"]
     # The frame around the whole is the tokenizer's own, segments included.
     whole = tokenizer(first, second) if pair else tokenizer(first)
@@ -120,7 +120,7 @@ def test_no_token_is_invented_and_each_is_seen_or_counted_as_cut(first, second, 
     a = list(range(first))
     b = None if second is None else list(range(300, 300 + second))
     feature = encode(window, FRAME, a, b)
-    rows = feature["input_ids"] if window.keep == "slices" else [feature["input_ids"]]
+    rows = feature["input_ids"] if window.method == "slices" else [feature["input_ids"]]
     everything = {*a, *(b or ())}
     seen = set()
     for row in rows:
@@ -128,28 +128,28 @@ def test_no_token_is_invented_and_each_is_seen_or_counted_as_cut(first, second, 
         assert set(inner) <= everything
         assert inner == sorted(inner)
         seen |= set(inner)
-        assert len(row) <= window.tokens
+        assert len(row) <= window.max_tokens
     assert feature["tokens"] == len(everything)
     assert feature["cut"] == len(everything) - len(seen)
-    if len(everything) + FRAME.size <= window.tokens:
+    if len(everything) + FRAME.size <= window.max_tokens:
         assert feature["cut"] == 0
         assert len(rows) == 1
-    if window.keep == "slices" and second is None and window.most is None:
+    if window.method == "slices" and second is None and window.max_slices is None:
         assert feature["cut"] == 0
 
 
 @given(first=lengths, second=lengths, window=windows)
 def test_in_a_pair_the_second_text_is_sliced_and_the_head_of_the_first_repeated(first, second, window):
-    if window.keep != "slices":
+    if window.method != "slices":
         return
     shown = views(window, FRAME, first, second)
-    budget = window.tokens - FRAME.size
+    budget = window.max_tokens - FRAME.size
     heads = {a for a, _ in shown}
     assert len(heads) == 1
     head = covered(heads.pop())
     assert head == min(first, max(budget // 2, budget - second))
     rest = [one for _, b in shown for one in b]
-    assert covered(rest) == second or len(shown) == window.most
+    assert covered(rest) == second or len(shown) == window.max_slices
 
 
 @given(lengths=st.lists(st.integers(1, 60), min_size=1, max_size=5), window=windows)
@@ -157,12 +157,12 @@ def test_a_batch_holds_every_slice_in_order_and_how_many_each_text_has(lengths, 
     tokenizer = TOKENIZERS["bert"]
     features = [encode(window, Frame.of(tokenizer, pair=False), [7 + number] * n) for number, n in enumerate(lengths)]
     batch = pad(features, tokenizer)
-    flat = [row for one in features for row in (one["input_ids"] if window.keep == "slices" else [one["input_ids"]])]
+    flat = [row for one in features for row in (one["input_ids"] if window.method == "slices" else [one["input_ids"]])]
     assert batch["input_ids"].shape[0] == len(flat)
     for row, mask, expected in zip(batch["input_ids"], batch["attention_mask"], flat, strict=True):
         assert row[mask.bool()].tolist() == expected
     assert batch["token_type_ids"].shape == batch["input_ids"].shape
-    if window.keep == "slices":
+    if window.method == "slices":
         assert batch["slices"].tolist() == [len(one["input_ids"]) for one in features]
     else:
         assert "slices" not in batch

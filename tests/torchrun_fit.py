@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import warmstart
-from warmstart import processes, training
 from warmstart.errors import Stopped
+from warmstart.pipeline.multitask import multitask
 from warmstart.recipe import Multitask, make_recipe
-from warmstart.stages.multitask import multitask
+from warmstart.runtime import processes
+from warmstart.training import trainer as training
 
 
 class Alarm:

@@ -9,23 +9,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from warmstart.api import compare, export, features, fit, load
-    from warmstart.deploy.features import Extractor
-    from warmstart.deploy.predictor import Predictor
-    from warmstart.encoders.layers import LayerMap
+    from warmstart.api import Run, compare, export, features, fit, load
     from warmstart.errors import WarmstartError
-    from warmstart.estimator import TextClassifier, TextScorer
+    from warmstart.estimators import TextClassifier, TextScorer
+    from warmstart.inference.features import Extractor
+    from warmstart.inference.predictor import Predictor
+    from warmstart.models.layer_map import LayerMap
     from warmstart.recipe import Recipe
-    from warmstart.run import Run
 
 _HOMES = {
-    "Extractor": "warmstart.deploy.features",
-    "LayerMap": "warmstart.encoders.layers",
-    "Predictor": "warmstart.deploy.predictor",
+    "Extractor": "warmstart.inference.features",
+    "LayerMap": "warmstart.models.layer_map",
+    "Predictor": "warmstart.inference.predictor",
     "Recipe": "warmstart.recipe",
-    "Run": "warmstart.run",
-    "TextClassifier": "warmstart.estimator",
-    "TextScorer": "warmstart.estimator",
+    "Run": "warmstart.api",
+    "TextClassifier": "warmstart.estimators",
+    "TextScorer": "warmstart.estimators",
     "WarmstartError": "warmstart.errors",
     "compare": "warmstart.api",
     "export": "warmstart.api",

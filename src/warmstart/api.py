@@ -6,21 +6,34 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from warmstart import processes
-from warmstart.deploy.features import Extractor, Vectors
-from warmstart.deploy.predictor import Predictor, Text
+from warmstart.deploy.export.export_run import export
 from warmstart.errors import RecipeError
-from warmstart.experiments.beside import Beside, beside
+from warmstart.evaluation.run import RunFolder
+from warmstart.experiments.compare_runs import Beside, beside
 from warmstart.experiments.evidence import gather
-from warmstart.exporting import export
-from warmstart.pipeline import carry_out
-from warmstart.progress import Progress, silent
+from warmstart.inference.features import Extractor, Vectors
+from warmstart.inference.predictor import Predictor, Text
+from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
-from warmstart.reporting.card import write_card
-from warmstart.reporting.facts import read_facts
-from warmstart.run import Run
+from warmstart.report.model_card import write_card
+from warmstart.report.page import write_report
+from warmstart.report.run_facts import read_facts
+from warmstart.runtime import processes
+from warmstart.runtime.progress import Progress, silent
 
-__all__ = ["compare", "default_folder", "export", "features", "fit", "load"]
+__all__ = ["Run", "compare", "default_folder", "export", "features", "fit", "load"]
+
+
+class Run(RunFolder):
+    """A finished run: its metrics, its predictions, its report and its model, from its folder."""
+
+    def report(self, out: str | Path | None = None) -> Path:
+        """Write the run's report, one HTML file, and its model card; gives the report's path.
+
+        Args:
+            out: The file; `report.html` in the run's folder by default.
+        """
+        return write_report(self.folder, out)
 
 
 def fit(
@@ -47,7 +60,8 @@ def fit(
         train: The training file; `dev` and `test` likewise.
         progress: What shows progress; nothing by default.
         resume_anyway: What may differ from when a run in `out` was stopped, by the names its refusal gives.
-        parts: Any field of a recipe: `model=…`, `task="score"`, `learn={"rate": 1e-4}`, `window={"tokens": 128}`.
+        parts: Any field of a recipe: `model=…`, `task="score"`, `training={"learning_rate": 1e-4}`,
+            `window={"max_tokens": 128}`.
     """
     said = {"data.train": train, "data.dev": dev, "data.test": test}
     said |= {"data.columns.text": text, "data.columns.pair": pair, "data.columns.label": label}
@@ -60,8 +74,8 @@ def fit(
         made = load_recipe(recipe, changes) if recipe is not None else make_recipe(changes, "fit")
     own = isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED)
     folder = out or default_folder(made, str(recipe) if own else None)
-    do = gather if made.repeated or made.keep != "best" else carry_out
-    run = do(made, folder, progress, resume_anyway=resume_anyway)
+    do = gather if made.repeated or made.select != "best" else run_recipe
+    run = Run(do(made, folder, progress, resume_anyway=resume_anyway).folder)
     if processes.is_main():
         write_card(read_facts(run.folder))
     return run
@@ -85,11 +99,11 @@ def features(
     texts: Iterable[Text],
     model: str | Path,
     layers: str | int = "last",
-    tokens: str = "mean",
+    pooling: str = "mean",
     *,
-    window: int | None = None,
-    keep: str | None = None,
-    batch: int = 64,
+    max_tokens: int | None = None,
+    window: str | None = None,
+    batch_size: int = 64,
     precision: str = "fp32",
 ) -> Vectors:
     """Vectors of texts from any layer of an encoder, in one array of shape (texts, width).
@@ -100,11 +114,11 @@ def features(
         texts: Texts, or pairs of them.
         model: The encoder: a folder, a name on the Hugging Face Hub, or a run.
         layers: As in `Extractor`; `all` gives an array of shape (texts, layers, width).
-        tokens: As in `Extractor`.
-        window: As in `Extractor.load`, like `keep` and `precision`.
-        batch: The most rows of tokens that are computed at once.
+        pooling: As in `Extractor`.
+        max_tokens: As in `Extractor.load`, like `window` and `precision`.
+        batch_size: The most rows of tokens that are computed at once.
     """
-    return Extractor.load(model, layers, tokens, window, keep, precision).vectors(texts, batch)
+    return Extractor.load(model, layers, pooling, max_tokens, window, precision).vectors(texts, batch_size)
 
 
 def default_folder(recipe: Recipe, path: str | Path | None = None) -> Path:

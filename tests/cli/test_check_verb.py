@@ -87,11 +87,13 @@ def test_fit_keeps_the_warnings_and_stops_at_errors(put, encoder, tmp_path):
     rows = "".join(f"A text of number {number},{'xy'[number % 2]}\n" for number in range(20))
     train = put("train.csv", f"text,label\n{rows}A <i>tag</i> in it that goes on and on and on,x\n")
     quick = {"max_steps": 1, "precision": "fp32"}
-    run = warmstart.fit(model=str(encoder), train=train, learn=quick, window={"tokens": 12}, out=tmp_path / "run")
+    run = warmstart.fit(
+        model=str(encoder), train=train, training=quick, window={"max_tokens": 12}, out=tmp_path / "run"
+    )
     kinds = {one["kind"]: one["line"] for one in run.data["findings"]}
     assert kinds["html-tag"] == 22
     assert "window-cut" in kinds
     test = put("test.csv", "text,label\nA fine one,x\nAnother,z\n")
     with pytest.raises(warmstart.errors.DataError, match=r"test\.csv:3: label 'z' was not seen"):
-        warmstart.fit(model=str(encoder), train=train, test=test, learn=quick, out=tmp_path / "stopped")
+        warmstart.fit(model=str(encoder), train=train, test=test, training=quick, out=tmp_path / "stopped")
     assert not (tmp_path / "stopped").exists()

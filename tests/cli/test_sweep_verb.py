@@ -19,10 +19,10 @@ def sweep(monkeypatch, tmp_path):
     def pretend(recipe, place, progress=None, **_):
         place.mkdir(parents=True)
         (place / "recipe.yaml").write_text(absolute(recipe).yaml())
-        metrics = {"dev": {"accuracy": recipe.learn.rate * recipe.learn.batch}, "test": {"accuracy": 0.5}}
+        metrics = {"dev": {"accuracy": recipe.training.rate * recipe.training.batch}, "test": {"accuracy": 0.5}}
         (place / "metrics.json").write_text(json.dumps(metrics))
 
-    monkeypatch.setattr(module, "carry_out", pretend)
+    monkeypatch.setattr(module, "run_recipe", pretend)
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments):
@@ -41,25 +41,27 @@ def recipe(encoder, files, tmp_path):
 
 
 def test_a_recipe_with_choices(sweep, recipe):
-    choices = ("--search", "learn.rate=5e-5,3e-5,2e-5", "--search", "learn.batch=16,32")
+    choices = ("--search", "training.learning_rate=5e-5,3e-5,2e-5", "--search", "training.batch_size=16,32")
     found = json.loads(sweep(recipe, *choices, "--json"))
     assert (found["sweep"], found["wanted"], len(found["trials"])) == ("sweeps/recipe", 6, 6)
-    assert found["best"]["settings"] == {"learn.rate": 5e-5, "learn.batch": 32}
+    assert found["best"]["settings"] == {"training.learning_rate": 5e-5, "training.batch_size": 32}
     assert found["best"]["test"] == {"accuracy": 0.5}
     assert json.loads(sweep("sweeps/recipe", "--json")) == found
     told = sweep("sweeps/recipe")
     assert "best on dev: trial" in told
-    assert "learn.rate 5e-05, learn.batch 32" in told
+    assert "training.learning_rate 5e-05, training.batch_size 32" in told
     assert told.count("on test") == 1
 
 
 def test_a_sweep_file_and_what_the_command_line_adds(sweep, recipe, tmp_path):
     path = tmp_path / "sweep.yaml"
-    path.write_text("recipe: recipe.yaml\nsearch:\n  learn.rate: {low: 1e-5, high: 1e-4, log: true}\ntrials: 9\n")
-    said = ("--trials", 3, "--set", "learn.epochs=2", "--search", "learn.batch=8,16", "--out", "here")
+    path.write_text(
+        "recipe: recipe.yaml\nsearch:\n  training.learning_rate: {low: 1e-5, high: 1e-4, log: true}\ntrials: 9\n"
+    )
+    said = ("--trials", 3, "--set", "training.epochs=2", "--search", "training.batch_size=8,16", "--out", "here")
     found = json.loads(sweep(path, *said, "--json"))
     assert len(found["trials"]) == 3
-    assert {tuple(one["settings"]) for one in found["trials"]} == {("learn.rate", "learn.batch")}
+    assert {tuple(one["settings"]) for one in found["trials"]} == {("training.learning_rate", "training.batch_size")}
     assert "epochs: 2" in (tmp_path / "here" / "best.yaml").read_text()
     # The file in the folder is the sweep as it was asked for.
     assert json.loads(sweep(tmp_path / "here" / "sweep.yaml", "--out", "here", "--json"))["trials"] == found["trials"]
@@ -69,16 +71,16 @@ def test_a_data_file_with_the_published_grid(sweep, encoder, files):
     said = ("--model", encoder, "--dev", files["test"], "--sweep", "published-grid", "--trials", 4)
     found = json.loads(sweep(files["train"], *said, "--json"))
     assert len(found["trials"]) == 4
-    assert set(found["trials"][0]["settings"]) == {"learn.batch", "learn.rate", "learn.epochs"}
+    assert set(found["trials"][0]["settings"]) == {"training.batch_size", "training.learning_rate", "training.epochs"}
 
 
 def test_what_is_missing_is_said(sweep, recipe):
-    with pytest.raises(RecipeError, match=r"nothing to search; say --search learn\.rate=5e-5,3e-5"):
+    with pytest.raises(RecipeError, match=r"nothing to search; say --search training\.learning_rate=5e-5,3e-5"):
         sweep(recipe)
     with pytest.raises(RecipeError, match="did you mean 'published-grid'"):
         sweep(recipe, "--sweep", "publishd-grid")
     with pytest.raises(RecipeError, match=r"expected FIELD=CHOICES"):
-        parse_search(["learn.rate"])
+        parse_search(["training.learning_rate"])
 
 
 def test_choices_are_typed():

@@ -36,7 +36,7 @@ def test_fit_ends_with_a_table_and_the_next_command(encoder, files, tmp_path):
 def test_fit_from_a_recipe_with_a_field_set(encoder, files, tmp_path):
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(f"model: {encoder}\ndata: {{train: {files['train']}}}\n")
-    words = ["--set", "learn.rate=1e-3", "--set", "data.split={test: 0.25}", "--json"]
+    words = ["--set", "training.learning_rate=1e-3", "--set", "data.split={test: 0.25}", "--json"]
     out = call("fit", recipe, "--out", tmp_path / "run", *QUICK, *words).stdout
     told = json.loads(out.splitlines()[-1])
     assert told["metrics"]["test"]["rows"] == 16
@@ -130,9 +130,9 @@ def test_show_a_run_and_the_layers_of_its_model(run, encoder):
         (["fit", "nothing.csv", "--model", "m"], 4, "nothing.csv"),
         (["fit", "nothing.yaml"], 3, "nothing.yaml: no such file"),
         (["fit", "TRAIN"], 3, "model is missing"),
-        (["fit", "TRAIN", "--model", "MODEL", "--set", "learn.rat=1"], 3, "did you mean 'rate'"),
+        (["fit", "TRAIN", "--model", "MODEL", "--set", "training.learning_rat=1"], 3, "did you mean 'learning_rate'"),
         (["fit", "TRAIN", "--model", "MODEL", "--text", "body"], 4, "no column 'body'"),
-        (["fit", "TRAIN", "--model", "MODEL", "--set", "trainer.bf16=true"], 3, "say it with learn.precision"),
+        (["fit", "TRAIN", "--model", "MODEL", "--set", "trainer.bf16=true"], 3, "say it with training.precision"),
         (["fit", "TRAIN", "--model", "no/model"], 5, "no/model: cannot be opened"),
         (["predict", "nowhere", "text"], 5, "nowhere: no such folder"),
         (["predict", "nowhere"], 3, "give texts, or --file"),

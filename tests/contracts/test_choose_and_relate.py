@@ -13,7 +13,7 @@ from warmstart.errors import ModelError, RecipeError
 NO_CHOICE = {"deberta", "eurobert", "nomic_bert", "gpt2", "t5", "mt5", "gte", "opt", "llama"}
 """transformers has no head to choose for these."""
 OTHERS = set(ARCHITECTURES) - set(ELSEWHERE)
-QUICK = {"learn": {"max_steps": 2, "batch": 8, "precision": "fp32"}, "window.tokens": 48}
+QUICK = {"training": {"max_steps": 2, "batch_size": 8, "precision": "fp32"}, "window.max_tokens": 48}
 ROWS = {"choose": riddles(64), "relate": relations(66)}
 TEXTS = {
     "choose": [
@@ -85,9 +85,9 @@ def test_a_run_on_top_of_a_run_keeps_its_tokens_and_its_head(encoder, files, tmp
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"task": "choose", "window.keep": "slices"}, r"window\.keep: found slices, but choose takes head, tail"),
-        ({"task": "relate", "window.keep": "tail"}, r"window\.keep: found tail, but relate takes head"),
-        ({"task": "relate", "layers": {"tokens": "mean"}}, r"layers\.tokens: found mean, but what a head of relate"),
+        ({"task": "choose", "window.method": "slices"}, r"window\.method: found slices, but choose takes head, tail"),
+        ({"task": "relate", "window.method": "tail"}, r"window\.method: found tail, but relate takes head"),
+        ({"task": "relate", "head": {"pooling": "mean"}}, r"head\.pooling: found mean, but what a head of relate"),
         ({"task": {"name": "relate", "other": "Othr"}}, r"task\.other: 'Othr' is not a label.*'Other'"),
     ],
 )

@@ -20,7 +20,7 @@ def encoder(tmp_path_factory):
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_task_is_diagnosed(name, encoder, tmp_path):
-    run = fit(encoder, name, tmp_path / "run", **{"learn.max_steps": 2})
+    run = fit(encoder, name, tmp_path / "run", **{"training.max_steps": 2})
     rows = {"train": CASES[name].rows, "test": CASES[name].rows}
     said = diagnose(run, rows=rows)
     assert json.loads((run.folder / "diagnosis.json").read_text("utf-8")) == said

@@ -13,26 +13,26 @@ from contracts.cases import all_cases
 from test_resume import Crash, Trouble, crash, same
 from tiny import save_tiny
 from warmstart import tasks
-from warmstart.deploy.bulk.columns import answers_file, columns_of
-from warmstart.deploy.export.same import hold_against
-from warmstart.deploy.predictor import Predictor
-from warmstart.deploy.write import flat
+from warmstart.deploy.export.compare_answers import hold_against
+from warmstart.deploy.export.export_run import export
+from warmstart.deploy.label.columns import answers_file, columns_of
 from warmstart.errors import DataError
-from warmstart.exporting import export
-from warmstart.pipeline import carry_out
+from warmstart.inference.answer_files import flat
+from warmstart.inference.predictor import Predictor
+from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import MEMORY, make_recipe
 
 ARCHITECTURES = ("bert", "roberta", "distilbert", "albert", "electra", "deberta-v2", "xlnet", "mpnet", "modernbert")
 CASES = all_cases()
 BY_HEART = {
-    "learn.rate": 3e-3,
-    "learn.schedule": "constant",
-    "learn.batch": 8,
-    "learn.max_steps": 60,
-    "learn.epochs": 200,
-    "learn.weight_decay": 0,
-    "learn.precision": "fp32",
-    "window.tokens": 64,
+    "training.learning_rate": 3e-3,
+    "training.lr_schedule": "constant",
+    "training.batch_size": 8,
+    "training.max_steps": 60,
+    "training.epochs": 200,
+    "training.weight_decay": 0,
+    "training.precision": "fp32",
+    "window.max_tokens": 64,
 }
 
 
@@ -50,7 +50,7 @@ def fit(encoder, name, folder, **more):
     progress = more.pop("progress", None)
     rows = {"train": CASES[name].rows, "test": CASES[name].rows}
     made = recipe_of(encoder, name, **more)
-    return carry_out(made, folder, *([progress] if progress else []), rows=rows)
+    return run_recipe(made, folder, *([progress] if progress else []), rows=rows)
 
 
 def _options(case):
@@ -117,7 +117,7 @@ def test_it_goes_on_bit_equal_after_a_crash(name, architecture, tmp_path):
     if architecture in CASES[name].skips:
         pytest.skip(f"{architecture}: {CASES[name].skips[architecture]}")
     encoder = str(save_tiny(tmp_path / "encoder", architecture))
-    few = {"learn.max_steps": 4, "checkpoints.steps": 2, "checkpoints.after": "keep"}
+    few = {"training.max_steps": 4, "checkpoints.every_steps": 2, "checkpoints.when_finished": "keep"}
     whole = fit(encoder, name, tmp_path / "whole", **few)
     with pytest.raises(Crash):
         fit(encoder, name, tmp_path / "run", progress=Trouble(3, crash), **few)

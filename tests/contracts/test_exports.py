@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from tiny import ARCHITECTURES, NoStockHead, tiny_config, tiny_model
-from warmstart.deploy.engines.onnx import FILES, Onnx
-from warmstart.deploy.engines.openvino import OpenVino
-from warmstart.deploy.engines.pytorch import Torch
+from warmstart.deploy.export.compare_answers import check_lengths
 from warmstart.deploy.export.graph import write_graph
-from warmstart.deploy.export.same import check_lengths
-from warmstart.encoders.pooled import PooledConfig, PooledForSequenceClassification
 from warmstart.errors import ModelError
+from warmstart.inference.engines.onnx import FILES, Onnx
+from warmstart.inference.engines.openvino import OpenVino
+from warmstart.inference.engines.pytorch import Torch
+from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassification
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "export.md"
 

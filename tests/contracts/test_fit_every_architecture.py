@@ -6,7 +6,7 @@ import transformers
 
 import warmstart
 from tiny import ARCHITECTURES, save_tiny
-from warmstart.encoders.load import load_config, load_encoder, load_tokenizer, most_tokens
+from warmstart.models.loading import load_config, load_encoder, load_tokenizer, most_tokens
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -17,7 +17,7 @@ def test_fit_and_open_elsewhere(name, files, tmp_path):
         train=files["pairs"],
         pair="other",
         out=tmp_path / "run",
-        learn={"max_steps": 2, "batch": 8},
+        training={"max_steps": 2, "batch_size": 8},
     )
     pairs = [("the good film", "it was pos"), ("a very long and boring story", "it was neg and not pos")]
     answers = run.predict(pairs)

@@ -8,15 +8,15 @@ from contracts.test_every_task import CASES, fit, near
 from test_resume import Crash, Trouble, crash, same
 from tiny import save_tiny, tiny_config
 from warmstart import tasks
-from warmstart.deploy.predictor import Predictor
-from warmstart.encoders.heads import PoolingChoice, head_config
-from warmstart.encoders.load import load_alone, load_plain
 from warmstart.errors import RecipeError
+from warmstart.inference.predictor import Predictor
+from warmstart.models.heads.selection import PoolingChoice, head_config
+from warmstart.models.loading import load_alone, load_plain
 
 HEADS = ("linear", "mlp", "bilstm")
 NAMES = ("classify", "score", "tag crf", "span", "rank cross", "choose", "relate")
 """A case of each task; that of rank reads query and document together, since a bi-encoder has no head."""
-FROZEN = {"layers.freeze": "encoder", "learn.rate": 2e-2, "learn.max_steps": 120}
+FROZEN = {"layers.freeze": "encoder", "training.learning_rate": 2e-2, "training.max_steps": 120}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def encoder(tmp_path_factory):
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("name", NAMES)
 def test_it_learns_by_heart_while_the_encoder_stays(encoder, name, head, tmp_path):
-    run = fit(encoder, name, tmp_path / "run", **FROZEN, **{"layers.head": head})
+    run = fit(encoder, name, tmp_path / "run", **FROZEN, **{"head.type": head})
     predictor, case = Predictor.load(run.folder), CASES[name]
     assert run.metrics["test"][predictor.task.headline] >= 0.99, run.metrics["test"]
     before, after = load_file(f"{encoder}/model.safetensors"), load_file(run.model / "model.safetensors")
@@ -47,7 +47,12 @@ def test_it_learns_by_heart_while_the_encoder_stays(encoder, name, head, tmp_pat
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_goes_on_bit_equal_after_a_crash(encoder, name, tmp_path):
-    few = {"learn.max_steps": 6, "checkpoints.steps": 2, "checkpoints.after": "keep", "layers.head": "bilstm"}
+    few = {
+        "training.max_steps": 6,
+        "checkpoints.every_steps": 2,
+        "checkpoints.when_finished": "keep",
+        "head.type": "bilstm",
+    }
     whole = fit(encoder, name, tmp_path / "whole", **{**FROZEN, **few})
     with pytest.raises(Crash):
         fit(encoder, name, tmp_path / "run", progress=Trouble(5, crash), **{**FROZEN, **few})
@@ -57,32 +62,32 @@ def test_it_goes_on_bit_equal_after_a_crash(encoder, name, tmp_path):
 @pytest.mark.parametrize("name", ["tag crf", "span", "choose", "relate"])
 def test_padding_on_the_left_is_no_matter(name, tmp_path):
     encoder = str(save_tiny(tmp_path / "encoder", "xlnet", d_model=64, initializer_range=0.2, dropout=0.0))
-    run = fit(encoder, name, tmp_path / "run", **FROZEN, **{"layers.head": "bilstm"})
+    run = fit(encoder, name, tmp_path / "run", **FROZEN, **{"head.type": "bilstm"})
     assert run.metrics["test"][Predictor.load(run.folder).task.headline] >= 0.99
 
 
 @pytest.mark.parametrize(("name", "architecture"), [("tag", "t5"), ("span", "t5"), ("choose", "gpt2")])
 def test_where_no_stock_head_is_ours_can_be_asked_for(name, architecture, tmp_path):
     encoder = str(save_tiny(tmp_path / "encoder", architecture))
-    few = {"learn.max_steps": 2, "layers.head": "linear", "layers.pool": "concat-2"}
+    few = {"training.max_steps": 2, "head.type": "linear", "head.layers": "concat-2"}
     run = fit(encoder, name, tmp_path / "run", **few)
     assert run.finished
     with pytest.raises(RecipeError, match=r"concat-2.*it is head: linear; say so, or `head: new`"):
-        fit(str(run.model), name, tmp_path / "next", **{**few, "layers.head": "mlp"})
+        fit(str(run.model), name, tmp_path / "next", **{**few, "head.type": "mlp"})
     again = fit(str(run.model), name, tmp_path / "next", **few)
     assert again.training["new_parameters"] == []
 
 
 def test_tokens_are_not_chosen_where_all_are_read(encoder, tmp_path):
-    with pytest.raises(RecipeError, match=r"layers\.tokens: found mean, but the head of this task reads every token"):
-        fit(encoder, "tag", tmp_path / "run", **{"layers.tokens": "mean"})
+    with pytest.raises(RecipeError, match=r"head\.pooling: found mean, but the head of this task reads every token"):
+        fit(encoder, "tag", tmp_path / "run", **{"head.pooling": "mean"})
 
 
 def test_an_encoder_goes_from_one_head_of_ours_to_another_task(encoder, tmp_path):
-    few = {"learn.max_steps": 2, "layers.head": "mlp"}
+    few = {"training.max_steps": 2, "head.type": "mlp"}
     first = fit(encoder, "tag", tmp_path / "tag", **few)
     second = fit(str(first.model), "classify", tmp_path / "classify", **few)
-    third = fit(str(second.model), "span", tmp_path / "span", **{"learn.max_steps": 2})
+    third = fit(str(second.model), "span", tmp_path / "span", **{"training.max_steps": 2})
     assert type(load_plain(str(first.model))).__name__ == "PooledForTokenClassification"
     assert type(load_plain(str(third.model))).__name__ == "BertForQuestionAnswering"
     assert load_alone(str(first.model)).config.model_type == "bert"

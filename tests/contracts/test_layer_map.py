@@ -9,9 +9,9 @@ from torch import nn
 from transformers import AutoModelForSequenceClassification, T5ForConditionalGeneration
 
 from tiny import ARCHITECTURES, NoStockHead, tiny_model, tiny_tokenizer
-from warmstart.encoders import architectures
-from warmstart.encoders.layers import LayerMap
 from warmstart.errors import ModelError, RecipeError
+from warmstart.models import architectures
+from warmstart.models.layer_map import LayerMap
 
 LABELS = 7  # no other size in the tiny models, so that a classifier is known by its shape
 FOLLOWS_THE_BLOCKS = {"pooler", "norm", "final_norm", "final_layer_norm", "ln_f", "project_out"}

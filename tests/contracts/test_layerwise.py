@@ -8,12 +8,12 @@ import transformers
 from torch.optim import SGD, AdamW
 
 from tiny import ARCHITECTURES, NoStockHead, tiny_model
-from warmstart.encoders.layers import LayerMap
-from warmstart.encoders.lora import add_lora, merge_lora
-from warmstart.encoders.rates import layer_rates
-from warmstart.encoders.renew import renew
 from warmstart.errors import RecipeError
-from warmstart.tuning.unfreeze import PLANS, Unfreezing, learning, phases
+from warmstart.models.layer_map import LayerMap
+from warmstart.models.learning_rates import layer_rates
+from warmstart.models.lora import add_lora, merge_lora
+from warmstart.models.reinit import renew
+from warmstart.training.callbacks.unfreezing import PLANS, Unfreezing, learning, phases
 
 every_architecture = pytest.mark.parametrize("name", ARCHITECTURES)
 
@@ -119,7 +119,7 @@ def test_plans_and_counts_that_cannot_be_are_refused():
         learning(5, "gradully", 0)
     with pytest.raises(RecipeError, match=r"layers\.freeze: found 5; this model has 5 layers, so 0 to 4"):
         learning(5, "all", 0, freeze=5)
-    with pytest.raises(RecipeError, match=r"layers\.decay: found 0"):
+    with pytest.raises(RecipeError, match=r"layers\.lr_decay: found 0"):
         layer_rates(3, 1e-3, decay=0)
 
 
@@ -151,7 +151,7 @@ def test_norms_can_be_put_back_and_more_blocks_than_there_are_cannot_be_drawn():
         model.bert.embeddings.LayerNorm.weight.fill_(3)
     assert "bert.embeddings.LayerNorm.weight" in renew(model, norms="reset")
     assert model.bert.embeddings.LayerNorm.weight.eq(1).all()
-    with pytest.raises(RecipeError, match=r"layers\.renew: found 4; this encoder has 3 blocks"):
+    with pytest.raises(RecipeError, match=r"layers\.reinit_top: found 4; this encoder has 3 blocks"):
         renew(model, blocks=4)
 
 

@@ -4,11 +4,11 @@ import pytest
 
 from contracts.cases import all_cases
 from contracts.test_every_task import recipe_of
-from warmstart.planning.curve import Shape
-from warmstart.planning.devices import find
-from warmstart.planning.stages import on_disk
-from warmstart.planning.work import work_of
-from warmstart.progress import silent
+from warmstart.plan.cost_curve import Shape
+from warmstart.plan.devices import find
+from warmstart.plan.stage_recipes import on_disk
+from warmstart.plan.workload import work_of
+from warmstart.runtime.progress import silent
 
 CASES = all_cases()
 
@@ -19,7 +19,7 @@ def test_a_task_is_planned(name, encoder, tmp_path):
     recipe = on_disk(recipe_of(encoder, name), {"train": rows, "test": rows}, tmp_path)
     (tmp_path / "work").mkdir()
     work = work_of(recipe, find("laptop-cpu").precision, tmp_path / "work", silent)
-    assert work.steps == recipe.learn.max_steps
+    assert work.steps == recipe.training.max_steps
     assert work.rows["test"] == len(rows)
     shape = Shape(8, 32)
     assert work.counted.step(shape) > 2 * work.counted.forward(shape) > 0

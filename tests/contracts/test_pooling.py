@@ -6,14 +6,14 @@ import torch
 import transformers
 
 from tiny import ARCHITECTURES, NoStockHead, tiny_config, tiny_model, tiny_tokenizer
-from warmstart.encoders import states
-from warmstart.encoders.architectures import row_of
-from warmstart.encoders.heads import PoolingChoice, head_config, is_pooled
-from warmstart.encoders.layers import LayerMap
-from warmstart.encoders.pooled import PooledConfig, PooledForSequenceClassification
-from warmstart.encoders.pooling import SLICES, TOKENS, Pooling, SlicePooling
-from warmstart.encoders.precision import resolve
 from warmstart.errors import ModelError, RecipeError
+from warmstart.models import hidden_states as states
+from warmstart.models.architectures import row_of
+from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassification
+from warmstart.models.heads.selection import PoolingChoice, head_config, is_pooled
+from warmstart.models.layer_map import LayerMap
+from warmstart.models.pooling import SLICES, TOKENS, Pooling, SlicePooling
+from warmstart.models.precision import resolve
 
 LAYERS = ["last", 0, 2, -2, "concat-2", "sum-2", "mean-2", "max-3", "concat-all", "mean-all", "max-all", "mix"]
 TEXTS = ["the film was good and the book was bad", "good", "a great story, and a boring one"]

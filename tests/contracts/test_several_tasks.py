@@ -7,9 +7,9 @@ from test_every_task import CASES, near
 
 from tiny import save_tiny
 from warmstart import tasks
-from warmstart.deploy.predictor import Predictor
+from warmstart.inference.predictor import Predictor
+from warmstart.pipeline.multitask import multitask
 from warmstart.recipe import MEMORY, Multitask, make_recipe
-from warmstart.stages.multitask import multitask
 
 TASKS = tasks.names()
 
@@ -20,11 +20,13 @@ def stage(tmp_path_factory):
     encoder = str(save_tiny(folder / "encoder", initializer_range=0.2))
     recipes = {}
     for name in TASKS:
-        own = {key: value for key, value in CASES[name].settings.items() if not key.startswith("learn.")}
-        values = {"model": encoder, "task": name, "data.train": MEMORY, "window.tokens": 64}
+        own = {key: value for key, value in CASES[name].settings.items() if not key.startswith("training.")}
+        values = {"model": encoder, "task": name, "data.train": MEMORY, "window.max_tokens": 64}
         recipes[name] = make_recipe({**values, **own})
     rows = {name: {"train": CASES[name].rows, "test": CASES[name].rows} for name in TASKS}
-    options = Multitask(**{"with": ["others.yaml"]}, sampling="uniform", learn={"epochs": 3, "batch": 8, "rate": 1e-3})
+    options = Multitask(
+        **{"with": ["others.yaml"]}, sampling="uniform", training={"epochs": 3, "batch_size": 8, "learning_rate": 1e-3}
+    )
     places = {"cache": folder / "cache", "work": folder / "work"}
     multitask(recipes, options, folder / "stage", rows=rows, **places)
     return folder / "stage"

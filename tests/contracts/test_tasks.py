@@ -25,7 +25,7 @@ class Case:
 
 
 PAIRS = (("a good film", "it was neg"), ("bad", "it was pos"), ("the story " * 200, "it was " * 90))
-LONG = {"learn.epochs": 60}
+LONG = {"training.epochs": 60}
 CASES = {
     "classify": Case("classify", "train"),
     "classify pairs": Case("classify", "pairs", {"pair": "other"}, PAIRS),
@@ -53,7 +53,7 @@ def runs(encoder, files, tmp_path_factory):
                 task=case.task,
                 train=files[case.file],
                 out=out,
-                window={"tokens": 64},
+                window={"max_tokens": 64},
                 **FAST,
                 **case.options,
             )
@@ -118,10 +118,10 @@ def test_answers_come_in_order_and_do_not_depend_on_their_neighbours(runs, name)
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_saved_model_measured_again_gives_the_runs_numbers(runs, name):
-    from warmstart.pipeline import cache_folder
-    from warmstart.progress import silent
-    from warmstart.stages.evaluate import evaluate
-    from warmstart.stages.prepare import read_parts
+    from warmstart.evaluation.evaluate import evaluate
+    from warmstart.pipeline.prepare import read_parts
+    from warmstart.runtime.progress import silent
+    from warmstart.storage.cache import cache_folder
 
     run = runs(name)
     predictor = warmstart.load(run.folder)
@@ -144,7 +144,11 @@ def test_what_the_window_cut_is_counted(encoder, tmp_path):
     path = tmp_path / "long.csv"
     path.write_text("text,label\n" + "".join(f"{'good ' * n} x{n},{'ab'[n % 2]}\n" for n in range(1, 21)))
     run = warmstart.fit(
-        model=encoder, train=str(path), out=tmp_path / "run", window={"tokens": 12}, **{**FAST, "data.split.test": 0}
+        model=encoder,
+        train=str(path),
+        out=tmp_path / "run",
+        window={"max_tokens": 12},
+        **{**FAST, "data.split.test": 0},
     )
     cut = run.training["window"]["train"]
     lengths = [n + 1 + len(str(n)) for n in range(1, 21)]

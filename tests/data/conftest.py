@@ -8,8 +8,8 @@ import pytest
 
 from warmstart.data.findings import Findings
 from warmstart.data.read import read
+from warmstart.data.schema import Column, Schema
 from warmstart.data.source import Source
-from warmstart.schema import Column, Schema
 
 TEXT = Column("text", "text", "the text to classify")
 PAIR = Column("pair", "text", "the second text", required=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import warmstart
-from warmstart.data.faults import KINDS
+from warmstart.data.fault_kinds import KINDS
 
 SOURCE = Path(warmstart.__file__).parent
 FILES = [path for path in sorted(SOURCE.rglob("*.py")) if path.name != "faults.py"]

@@ -10,11 +10,11 @@ import pytest
 
 from warmstart.data.findings import Findings
 from warmstart.data.read import read
+from warmstart.data.schema import Column, Schema
 from warmstart.data.source import Source
 from warmstart.data.table import load
 from warmstart.errors import DataError, RecipeError
 from warmstart.recipe import make_recipe
-from warmstart.schema import Column, Schema
 
 SCHEMA = Schema(
     (

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from warmstart.data.findings import Findings
 from warmstart.data.read import read
+from warmstart.data.schema import Column, Schema
 from warmstart.data.source import Source
 from warmstart.errors import DataError, RecipeError
-from warmstart.schema import Column, Schema
 
 SCHEMA = Schema((Column("text", "text", "a text"), Column("label", "label", "a label", answer=True)))
 SPICE = st.sampled_from(

@@ -222,7 +222,7 @@ import psutil
 from warmstart.data.findings import Findings
 from warmstart.data.source import Source
 from warmstart.data.table import load
-from warmstart.schema import Column, Schema
+from warmstart.data.schema import Column, Schema
 schema = Schema((Column("text", "text", "t"), Column("label", "label", "l", answer=True)))
 # Pages of a memory-mapped file can be taken back at any time: what counts is memory of one's own.
 own = lambda: psutil.Process().memory_info().rss - psutil.Process().memory_info().shared

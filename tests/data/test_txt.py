@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from warmstart.data.findings import Findings
 from warmstart.data.read import read
+from warmstart.data.schema import Column, Schema
 from warmstart.data.source import Source
 from warmstart.errors import DataError
-from warmstart.schema import Column, Schema
 
 SCHEMA = Schema((Column("text", "text", "a document"),))
 

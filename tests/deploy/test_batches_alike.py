@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warmstart.deploy.batches import alike
+from warmstart.inference.batching import alike
 
 LENGTHS = st.lists(st.integers(1, 300), max_size=60)
 SLICED = st.lists(st.lists(st.integers(1, 50), min_size=1, max_size=6), max_size=40)

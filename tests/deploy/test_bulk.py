@@ -20,18 +20,18 @@ from processes import PATIENCE, one_ray, started
 from small import reviews
 from warmstart.cli.main import app
 from warmstart.data.source import Source
-from warmstart.deploy.bulk import preflight, worker
-from warmstart.deploy.bulk.cluster_job import Call, _unless_failed
-from warmstart.deploy.bulk.columns import columns_of
-from warmstart.deploy.bulk.label import _asked, label
-from warmstart.deploy.bulk.manifest import finished
-from warmstart.deploy.bulk.places import Entry, Folder
-from warmstart.deploy.bulk.plan import Shard, cut
-from warmstart.deploy.bulk.work import Work
-from warmstart.deploy.bulk.worker import Worker, model_fingerprint
 from warmstart.deploy.cluster import import_ray
-from warmstart.deploy.predictor import Predictor
+from warmstart.deploy.label import preflight, worker
+from warmstart.deploy.label.cluster_job import Call, _unless_failed
+from warmstart.deploy.label.columns import columns_of
+from warmstart.deploy.label.job import Work
+from warmstart.deploy.label.label_corpus import _asked, label
+from warmstart.deploy.label.locations import Entry, Folder
+from warmstart.deploy.label.manifest import finished
+from warmstart.deploy.label.shards import Shard, cut
+from warmstart.deploy.label.worker import Worker, model_fingerprint
 from warmstart.errors import DataError, DiskError, RecipeError, RunError
+from warmstart.inference.predictor import Predictor
 
 POISON = ['{"text": 7}', '{"text": "half', '{"text": "\\ud800"}', "", '{"text": " "}', "[]", '{"other": "x"}']
 SIZE = 40
@@ -167,7 +167,7 @@ def test_what_a_worker_raises_is_told_in_its_own_words(work, alone):
 # In a process of its own: one that speaks with Ray leaves at once where its Ray dies.
 LABEL = f"""
 import json, sys
-from warmstart.deploy.bulk.label import label
+from warmstart.deploy.label.label_corpus import label
 print(json.dumps(label(*sys.argv[1:], workers=1, cpus=2, rows_per_shard={SIZE})))
 """
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from warmstart.data.schema import Column
 from warmstart.data.source import Source, Wanted
-from warmstart.deploy.bulk.places import Entry, Folder, split
-from warmstart.deploy.bulk.plan import check_unchanged, choose, cut, grouped, read_group, settle, write_group
-from warmstart.deploy.bulk.records import parquet_records, text_records
+from warmstart.deploy.label.locations import Entry, Folder, split
+from warmstart.deploy.label.records import parquet_records, text_records
+from warmstart.deploy.label.shards import check_unchanged, choose, cut, grouped, read_group, settle, write_group
 from warmstart.errors import DataError, RecipeError, RunError
-from warmstart.schema import Column
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), min_size=1, max_size=25)
 WANTED = (Wanted(Column("text", "text", "the text"), "text"),)

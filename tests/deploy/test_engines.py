@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 import warmstart
 from processes import finish
 from small import reviews
-from warmstart.deploy.batches import size
-from warmstart.deploy.engines import opening, trial
-from warmstart.deploy.export.same import hold_against
-from warmstart.deploy.predictor import Predictor
+from warmstart.deploy.export.compare_answers import hold_against
 from warmstart.errors import ModelError, RecipeError
+from warmstart.inference.batching import size
+from warmstart.inference.engines import opening, trial
+from warmstart.inference.predictor import Predictor
 
 TEXTS = [text for text, _ in reviews(90)]
 
@@ -34,7 +34,7 @@ def test_every_engine_answers(exported, engine, precision):
 SIGNALLED = """
 import faulthandler, gc, os, signal, sys
 from pathlib import Path
-from warmstart.deploy.engines.openvino import OpenVino
+from warmstart.inference.engines.openvino import OpenVino
 faulthandler.enable()
 signal.signal(signal.SIGUSR1, lambda *given: print("handled"))
 opened = [OpenVino(Path(sys.argv[1])) for _ in range(2)]

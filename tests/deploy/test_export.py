@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 import warmstart
 from small import FAST, reviews
 from warmstart.cli.main import app
-from warmstart.deploy.engines import graphs
-from warmstart.deploy.export import graph, same
-from warmstart.deploy.predictor import Predictor
+from warmstart.deploy.export import compare_answers as same
+from warmstart.deploy.export import graph
 from warmstart.errors import ModelError, RunError
+from warmstart.inference.engines import graphs
+from warmstart.inference.predictor import Predictor
 
 TEXTS = ["a great film", "boring", "the plot was terrible and very bad", "good " * 300]
 
@@ -72,7 +73,7 @@ def test_int8_that_loses_too_much_is_refused_and_fp32_stays(run, tmp_path, monke
                 tensor.raw_data = bytes(len(tensor.raw_data))
         onnx.save(model, str(target))
 
-    monkeypatch.setattr("warmstart.exporting.quantize", spoilt)
+    monkeypatch.setattr("warmstart.deploy.export.export_run.quantize", spoilt)
     with pytest.raises(ModelError, match=r"--max-drop 0\.5"):
         warmstart.export(run.folder, tmp_path / "onnx", int8=True)
     assert not (tmp_path / "onnx" / "model.int8.onnx").exists()

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from warmstart.deploy.serving.gathering import Gathering
+from warmstart.deploy.serve.gathering import Gathering
 
 
 def asked(count: int, compute, most: int = 64) -> list:

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from warmstart import tasks
-from warmstart.reporting.pdf import find_browser
-from warmstart.windows import Window
+from warmstart.report.pdf import find_browser
+from warmstart.text.windows import Window
 
 pytest.importorskip("uvicorn")
 sys.path.insert(0, str(Path(__file__).parents[2] / "proofs"))
@@ -38,7 +38,7 @@ class Canned:
     """Answers that are known before."""
 
     async def answer(self, model, rows):
-        from warmstart.deploy.serving.backend import Answered
+        from warmstart.deploy.serve.backend import Answered
 
         if model.name == "rank":
             return Answered([{"score": float(len(row["document"]))} for row in rows], [len(rows)])
@@ -46,7 +46,7 @@ class Canned:
 
 
 def served(name):
-    from warmstart.deploy.serving.models import Served
+    from warmstart.deploy.serve.models import Served
 
     config = SimpleNamespace(id2label=dict(enumerate(LABELS if name == "classify" else ["O", "B-PER", "I-PER"])))
     config.num_labels, config.problem_type = len(config.id2label), "single_label_classification"
@@ -58,7 +58,7 @@ def served(name):
 def url():
     import uvicorn
 
-    from warmstart.deploy.serving.app import App
+    from warmstart.deploy.serve.app import App
 
     models = {name: served(name) for name in (*ANSWERS, "rank")}
     app = App(models, Canned(), token=TOKEN, log=lambda entry: None)

@@ -16,7 +16,7 @@ import pytest
 
 from processes import one_ray, started
 from small import reviews
-from warmstart.artifacts import republish
+from warmstart.storage.artifacts import republish
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "proofs"))
 

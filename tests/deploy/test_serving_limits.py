@@ -15,9 +15,9 @@ pytest.importorskip("prometheus_client")
 
 from serving import ask, front, get, post
 from warmstart.cli.serve import _loopback, _token
-from warmstart.deploy.serving.limits import Limits, check_shape
-from warmstart.deploy.serving.models import open_all
-from warmstart.deploy.serving.refusals import Refused
+from warmstart.deploy.serve.limits import Limits, check_shape
+from warmstart.deploy.serve.models import open_all
+from warmstart.deploy.serve.refusals import Refused
 from warmstart.errors import RecipeError
 
 TOKEN = "a-token-of-some-length"
@@ -197,7 +197,7 @@ def port(app, monkeypatch):
     """The front on a socket, impatient."""
     import uvicorn
 
-    from warmstart.deploy.serving import server as module
+    from warmstart.deploy.serve import server as module
 
     monkeypatch.setattr(module, "PATIENCE", 0.5)
     config = uvicorn.Config(

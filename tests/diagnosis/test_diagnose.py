@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 
 import warmstart
 from small import FAST, reviews
-from warmstart.artifacts import recover, verify
 from warmstart.cli.main import app
 from warmstart.diagnosis.diagnose import diagnose
 from warmstart.diagnosis.label_errors import Looking, cut, regression_chances, suspects
 from warmstart.errors import ModelError, RecipeError, RunError
-from warmstart.run import Run
+from warmstart.evaluation.run import Run
+from warmstart.storage.artifacts import recover, verify
 
 ODD = 5
 """Every such test row has the label of the others."""
@@ -105,7 +105,7 @@ def test_a_kill_while_the_model_is_exchanged_loses_nothing(run):
 
 def test_a_temperature_that_cannot_be_is_refused(run):
     about = json.loads((run.model / "warmstart.json").read_text("utf-8"))
-    from warmstart.tasks.common.saved import saved_temperature
+    from warmstart.tasks.shared.task_config import saved_temperature
 
     for wrong in (0, -1, "1", True, 1e9, None):
         (run.model / "warmstart.json").write_text(json.dumps({**about, "temperature": wrong}), "utf-8")
@@ -166,7 +166,7 @@ def test_a_run_told_of_files_beside_it_is_diagnosed_from_anywhere(encoder, tmp_p
         csv.writer(file).writerows([("text", "label"), *reviews(80)])
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
-    run = warmstart.fit(model=encoder, train="some.csv", out="run", learn={"max_steps": 2, "precision": "fp32"})
+    run = warmstart.fit(model=encoder, train="some.csv", out="run", training={"max_steps": 2, "precision": "fp32"})
     assert run.metrics["test"]["accuracy"] < 1
     monkeypatch.chdir(tmp_path / "elsewhere")
     found = diagnose(Run("../run"))
@@ -203,8 +203,8 @@ def test_label_errors_of_a_run_are_told_with_their_line(how, encoder, tmp_path):
     test = tmp_path / "test.csv"
     with test.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("text", "label"), *reviews(40, start=400)])
-    learn = {**FAST["learn"], **({} if how == "trained" else {"max_steps": 2})}
-    run = warmstart.fit(model=encoder, train=str(path), test=str(test), out=tmp_path / "run", learn=learn)
+    training = {**FAST["training"], **({} if how == "trained" else {"max_steps": 2})}
+    run = warmstart.fit(model=encoder, train=str(path), test=str(test), out=tmp_path / "run", training=training)
     said = diagnose(run, label_errors=Looking(how, 2))["label_errors"]
     assert said["looked_at"] == 240
     assert said["rows"]

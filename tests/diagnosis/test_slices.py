@@ -6,8 +6,8 @@ import numpy as np
 
 from warmstart.diagnosis.confusion import confusion, frequent_confusions
 from warmstart.diagnosis.slices import slices
-from warmstart.tasks.common.entities import matched
-from warmstart.tasks.common.tables import quantiles
+from warmstart.tasks.shared.entities import matched
+from warmstart.tasks.shared.error_tables import quantiles
 
 
 def cut(count, parts):

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from warmstart.errors import RunError
-from warmstart.experiments.compare import compare, compare_all, scores_over_seeds, summarise
-from warmstart.experiments.rows import Row
+from warmstart.evaluation.comparison import compare, compare_all, scores_over_seeds, summarise
+from warmstart.evaluation.run_result import Row
 
 COUNT = 200
 

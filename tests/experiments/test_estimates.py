@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from warmstart.experiments.estimates import (
+from warmstart.evaluation.statistics import (
     difference_over_rows,
     difference_over_seeds,
     hedges,
@@ -98,7 +98,7 @@ def test_the_t_interval_covers_the_truth_as_often_as_it_says():
 
 
 def test_where_there_is_no_difference_the_permutation_test_says_so(monkeypatch):
-    monkeypatch.setattr("warmstart.experiments.estimates.RESAMPLES", 199)
+    monkeypatch.setattr("warmstart.evaluation.statistics.RESAMPLES", 199)
     draw = np.random.default_rng(0)
     wrong = []
     for _ in range(400):
@@ -110,7 +110,7 @@ def test_where_there_is_no_difference_the_permutation_test_says_so(monkeypatch):
 
 
 def test_where_there_is_a_difference_it_is_seen(monkeypatch):
-    monkeypatch.setattr("warmstart.experiments.estimates.RESAMPLES", 199)
+    monkeypatch.setattr("warmstart.evaluation.statistics.RESAMPLES", 199)
     draw = np.random.default_rng(0)
     seen = [
         difference_over_rows(draw.random(200) < 0.9, (draw.random(200) < 0.7).astype(float)).p <= 0.05

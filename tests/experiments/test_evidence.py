@@ -15,19 +15,26 @@ import warmstart
 from small import FAST, reviews
 from test_resume import Crash, Trouble, crash
 from warmstart.errors import RecipeError, RunError, TrainingError
-from warmstart.experiments import kept as keeping
+from warmstart.evaluation.run import Run
+from warmstart.evaluation.run_result import Row
 from warmstart.experiments import repeat as repeating
-from warmstart.experiments.kept import choose
-from warmstart.experiments.rows import Row
-from warmstart.run import Run
+from warmstart.experiments import selection as keeping
+from warmstart.experiments.selection import choose
 
-LEARN = {**FAST["learn"], "epochs": 6}
+LEARN = {**FAST["training"], "epochs": 6}
 
 
 @pytest.fixture
 def fit(encoder, files, tmp_path):
     def start(out="run", **more):
-        asked = {"model": encoder, "train": files["train"], "test": files["test"], "learn": LEARN, "seeds": 2, **more}
+        asked = {
+            "model": encoder,
+            "train": files["train"],
+            "test": files["test"],
+            "training": LEARN,
+            "seeds": 2,
+            **more,
+        }
         return warmstart.fit(out=tmp_path / out, **asked)
 
     return start
@@ -102,8 +109,8 @@ def test_an_average_has_the_mean_of_weights_with_one_start(fit, monkeypatch):
 
 def test_heads_with_one_seed_start_alike_and_are_trained_apart(fit):
     one, other = (
-        fit("a", seeds=None, learn={**LEARN, "rate": 1e-12}),
-        fit("b", seeds=None, seed=1, head_seed=0, learn={**LEARN, "rate": 1e-12}),
+        fit("a", seeds=None, training={**LEARN, "learning_rate": 1e-12}),
+        fit("b", seeds=None, seed=1, head_seed=0, training={**LEARN, "learning_rate": 1e-12}),
     )
     a, b = (load_file(run.model / "model.safetensors")["classifier.weight"] for run in (one, other))
     assert torch.allclose(a, b, atol=1e-6)
@@ -146,7 +153,7 @@ def test_bad_data_leaves_no_folder(fit, tmp_path):
 def test_a_stopped_run_of_seeds_goes_on(fit, monkeypatch):
     undisturbed = fit("b")
     with pytest.raises(Crash):
-        fit("a", progress=Trouble(20, crash), checkpoints={"steps": 3})
+        fit("a", progress=Trouble(20, crash), checkpoints={"every_steps": 3})
     # And once more between the model and the numbers.
     strip = repeating.strip
 
@@ -155,12 +162,12 @@ def test_a_stopped_run_of_seeds_goes_on(fit, monkeypatch):
 
     monkeypatch.setattr("warmstart.experiments.evidence.strip", stop)
     with pytest.raises(Crash):
-        fit("a", checkpoints={"steps": 3})
+        fit("a", checkpoints={"every_steps": 3})
     assert not Run(undisturbed.folder.with_name("a")).finished
     monkeypatch.setattr("warmstart.experiments.evidence.strip", strip)
     with pytest.raises(RunError, match="found what was kept as"):
-        fit("a", checkpoints={"steps": 3}, keep="ensemble")
-    run = fit("a", checkpoints={"steps": 3})
+        fit("a", checkpoints={"every_steps": 3}, keep="ensemble")
+    run = fit("a", checkpoints={"every_steps": 3})
     assert run.metrics == undisturbed.metrics
     assert (
         load_file(run.model / "model.safetensors").keys() == load_file(undisturbed.model / "model.safetensors").keys()
@@ -200,31 +207,31 @@ def test_a_failed_seed_is_never_kept():
 def test_baseline_and_ablation_are_compared_with_their_references(fit):
     run = fit(
         baseline="plain",
-        ablate=["layers.decay"],
-        layers={"decay": 0.95},
-        window={"tokens": 32},
+        ablate=["layers.lr_decay"],
+        layers={"lr_decay": 0.95},
+        window={"max_tokens": 32},
     )
     names = [one["variant"] for one in run.evidence["variants"]]
-    assert names == ["asked", "plain", "only layers.decay", "without layers.decay", "tfidf"]
+    assert names == ["asked", "plain", "only layers.lr_decay", "without layers.lr_decay", "tfidf"]
     pairs = [(one["variant"], one["reference"]) for one in run.evidence["comparisons"]]
     assert pairs == [
         ("asked", "plain"),
-        ("only layers.decay", "plain"),
-        ("without layers.decay", "asked"),
+        ("only layers.lr_decay", "plain"),
+        ("without layers.lr_decay", "asked"),
         ("tfidf", "asked"),
     ]
     recipes = {name: Run(run.folder / "variants" / name / "seed-1").recipe for name in names[:-1]}
     assert {name: recipe.layers.decay for name, recipe in recipes.items()} == {
         "asked": 0.95,
         "plain": 1.0,
-        "only layers.decay": 0.95,
-        "without layers.decay": 1.0,
+        "only layers.lr_decay": 0.95,
+        "without layers.lr_decay": 1.0,
     }
-    assert {name: recipe.learn.rate for name, recipe in recipes.items()} == {
+    assert {name: recipe.training.rate for name, recipe in recipes.items()} == {
         "asked": 3e-3,
         "plain": 5e-5,
-        "only layers.decay": 5e-5,
-        "without layers.decay": 3e-3,
+        "only layers.lr_decay": 5e-5,
+        "without layers.lr_decay": 3e-3,
     }
     assert recipes["plain"].window.tokens == 32
     json.dumps(run.evidence, allow_nan=False)
@@ -233,11 +240,14 @@ def test_baseline_and_ablation_are_compared_with_their_references(fit):
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"ablate": ["layers.decay"]}, r"ablate: layers\.decay is as in plain fine-tuning"),
-        ({"ablate": ["layers.decai"]}, r"did you mean 'layers\.decay'"),
+        ({"ablate": ["layers.lr_decay"]}, r"ablate: layers\.lr_decay is as in plain fine-tuning"),
+        ({"ablate": ["layers.decai"]}, r"did you mean 'layers\.lr_decay'"),
         ({"keep": "average", "seeds": None}, "there is one seed"),
         ({"test": None, "data": {"split": {"test": 0}}}, "nothing to measure on"),
-        ({"ablate": ["window.pool"], "window": {"keep": "slices", "pool": "max"}}, "variant only window.pool"),
+        (
+            {"ablate": ["window.slice_pooling"], "window": {"method": "slices", "slice_pooling": "max"}},
+            "variant only window.slice_pooling",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_training(fit, said, message, tmp_path):
@@ -255,7 +265,7 @@ print(json.dumps([run.metrics, run.evidence["kept"]]))
 
 
 def test_two_processes_share_the_seeds_and_one_keeps(encoder, files, tmp_path):
-    asked = {"model": encoder, "train": files["train"], "test": files["test"], "learn": LEARN, "seeds": 2}
+    asked = {"model": encoder, "train": files["train"], "test": files["test"], "training": LEARN, "seeds": 2}
     said = json.dumps({**asked, "out": str(tmp_path / "run")})
     both = [subprocess.Popen([sys.executable, "-c", WORK, said], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     outs = [one.communicate(timeout=300)[0] for one in both]

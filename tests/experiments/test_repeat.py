@@ -14,20 +14,20 @@ import pytest
 
 from small import FAST
 from test_resume import Crash, Trouble, crash
-from warmstart.claims import claimed, holder
 from warmstart.errors import RecipeError, RunError
+from warmstart.evaluation.run import Run
+from warmstart.evaluation.run_result import why_failed
 from warmstart.experiments import repeat as module
 from warmstart.experiments.repeat import read_rows, repeat
-from warmstart.experiments.rows import why_failed
-from warmstart.run import Run
+from warmstart.storage.locks import claimed, holder
 
-TWO = {"plain": {}, "hot": {"learn.rate": 1e-2}}
+TWO = {"plain": {}, "hot": {"training.learning_rate": 1e-2}}
 
 
 @pytest.fixture
 def recipe(encoder, files):
-    learn = {**FAST["learn"], "epochs": 2}
-    return {"model": encoder, "data.train": files["train"], "data.test": files["test"], "learn": learn}
+    training = {**FAST["training"], "epochs": 2}
+    return {"model": encoder, "data.train": files["train"], "data.test": files["test"], "training": training}
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def no_training(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("a finished run was done again")
 
-    return lambda: monkeypatch.setattr(module, "carry_out", refuse)
+    return lambda: monkeypatch.setattr(module, "run_recipe", refuse)
 
 
 def test_one_row_a_run_and_a_second_call_trains_nothing(recipe, tmp_path, no_training):
@@ -47,7 +47,7 @@ def test_one_row_a_run_and_a_second_call_trains_nothing(recipe, tmp_path, no_tra
         assert row.value == run.metrics["test"]["accuracy"] == pytest.approx(row.scores.mean())
         assert (row.steps, row.part, len(row.places)) == (8, "test", 24)
         assert run.recipe.seed == row.seed
-    assert Run(tmp_path / "hot" / "seed-0").recipe.learn.rate == 1e-2
+    assert Run(tmp_path / "hot" / "seed-0").recipe.training.rate == 1e-2
     no_training()
     assert repeat(recipe, TWO, [0, 1], tmp_path) == rows == read_rows(tmp_path, list(TWO))
     assert len(read_rows(tmp_path)) == 4
@@ -56,11 +56,11 @@ def test_one_row_a_run_and_a_second_call_trains_nothing(recipe, tmp_path, no_tra
 def test_a_run_of_another_recipe_is_refused_by_name(recipe, tmp_path):
     repeat(recipe, {"plain": {}}, [0], tmp_path)
     with pytest.raises(
-        RunError, match=r"plain/seed-0 holds a run of another(.|\n)*learn\.batch: there 16, asked for 8"
+        RunError, match=r"plain/seed-0 holds a run of another(.|\n)*training\.batch_size: there 16, asked for 8"
     ):
-        repeat(recipe, {"plain": {"learn.batch": 8}}, [0], tmp_path)
+        repeat(recipe, {"plain": {"training.batch_size": 8}}, [0], tmp_path)
     # When a run saves itself changes no result.
-    repeat(recipe, {"plain": {"checkpoints.minutes": 1}}, [0], tmp_path)
+    repeat(recipe, {"plain": {"checkpoints.every_minutes": 1}}, [0], tmp_path)
 
 
 def test_data_that_changed_since_is_refused(recipe, files, tmp_path):
@@ -97,17 +97,19 @@ def test_numbers_alone_are_kept_and_the_run_still_opens(recipe, tmp_path, no_tra
 
 
 def test_a_training_that_went_wrong_is_a_row_that_says_so(recipe, tmp_path, no_training):
-    [row] = repeat(recipe, {"mad": {"learn.rate": 1e30}}, [0], tmp_path)
+    [row] = repeat(recipe, {"mad": {"training.learning_rate": 1e30}}, [0], tmp_path)
     assert math.isnan(row.value)
     assert "the loss is" in row.failed
     no_training()
-    [again] = repeat(recipe, {"mad": {"learn.rate": 1e30}}, [0], tmp_path)
+    [again] = repeat(recipe, {"mad": {"training.learning_rate": 1e30}}, [0], tmp_path)
     assert again.failed == row.failed
 
 
 def test_all_variants_are_checked_before_any_is_trained(recipe, tmp_path):
-    with pytest.raises(RecipeError, match=r"variant wrong: learn\.rat is not an option; did you mean 'rate'"):
-        repeat(recipe, {"plain": {}, "wrong": {"learn.rat": 1}}, [0], tmp_path)
+    with pytest.raises(
+        RecipeError, match=r"variant wrong: training\.learning_rat is not an option; did you mean 'learning_rate'"
+    ):
+        repeat(recipe, {"plain": {}, "wrong": {"training.learning_rat": 1}}, [0], tmp_path)
     with pytest.raises(RecipeError, match="a name that a folder can have"):
         repeat(recipe, {"1/2": {}}, [0], tmp_path)
     with pytest.raises(RecipeError, match="all different"):
@@ -118,7 +120,7 @@ def test_all_variants_are_checked_before_any_is_trained(recipe, tmp_path):
 HOLD = """
 import sys, time
 from pathlib import Path
-from warmstart.claims import claimed
+from warmstart.storage.locks import claimed
 with claimed(Path(sys.argv[1])) as mine:
     print(mine, flush=True)
     time.sleep(60)
@@ -146,7 +148,7 @@ import json, sys
 from warmstart.experiments.repeat import repeat
 class Say:
     def __getattr__(self, name):
-        from warmstart.progress import silent
+        from warmstart.runtime.progress import silent
         return getattr(silent, name)
     def say(self, text):
         print(text, flush=True)
@@ -214,8 +216,13 @@ def test_a_run_near_chance_has_failed(value, answers, given, why):
 
 @pytest.mark.parametrize(("task", "data"), [("score", "scores"), ({"name": "classify", "labels": "many"}, "many")])
 def test_every_kind_of_answer_has_scores(task, data, encoder, files, tmp_path):
-    learn = {**FAST["learn"], "epochs": 2}
-    recipe = {"model": encoder, "task": task, "data": {"train": files[data], "label_separator": "|"}, "learn": learn}
+    training = {**FAST["training"], "epochs": 2}
+    recipe = {
+        "model": encoder,
+        "task": task,
+        "data": {"train": files[data], "label_separator": "|"},
+        "training": training,
+    }
     [row] = repeat(recipe, {"plain": {}}, [0], tmp_path)
     kept = pq.read_table(row.folder / "predictions.parquet").to_pydict()
     if task == "score":

@@ -14,22 +14,22 @@ from small import FAST
 from test_resume import Crash, Trouble, crash
 from warmstart.errors import Busy, RecipeError, RunError, TrainingError
 from warmstart.experiments import sweep as module
-from warmstart.experiments.journal import FILE, Journal, mend
-from warmstart.experiments.searched import read_sweep
 from warmstart.experiments.sweep import Worker, begin
-from warmstart.experiments.workers import sweep
-from warmstart.pipeline import carry_out
+from warmstart.experiments.sweep_journal import FILE, Journal, mend
+from warmstart.experiments.sweep_results import read_sweep
+from warmstart.experiments.sweep_workers import sweep
+from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import absolute, load_recipe, load_sweep, make_recipe, shipped_sweeps
 from warmstart.recipe.sweep import seconds
 
-SEARCH = {"learn.rate": {"low": 1e-5, "high": 1e-2, "log": True}, "learn.batch": [8, 16]}
+SEARCH = {"training.learning_rate": {"low": 1e-5, "high": 1e-2, "log": True}, "training.batch_size": [8, 16]}
 
 
 @pytest.fixture
 def recipe(encoder, files):
-    learn = {**FAST["learn"], "epochs": 3}
+    training = {**FAST["training"], "epochs": 3}
     data = {"data.train": files["train"], "data.dev": files["test"], "data.split.test": 0}
-    return make_recipe({"model": encoder, "learn": learn, "checkpoints.steps": 2, **data})
+    return make_recipe({"model": encoder, "training": training, "checkpoints.every_steps": 2, **data})
 
 
 @pytest.fixture
@@ -49,10 +49,10 @@ def quick(monkeypatch):
         calls.append(int(place.name))
         (place / "model").mkdir(parents=True)
         (place / "recipe.yaml").write_text(absolute(recipe).yaml())
-        metrics = {"dev": {"accuracy": recipe.learn.rate}, "test": {"accuracy": 0.5}}
+        metrics = {"dev": {"accuracy": recipe.training.rate}, "test": {"accuracy": 0.5}}
         (place / "metrics.json").write_text(json.dumps(metrics))
 
-    monkeypatch.setattr(module, "carry_out", pretend)
+    monkeypatch.setattr(module, "run_recipe", pretend)
     return calls
 
 
@@ -61,7 +61,7 @@ def test_the_best_recipe_is_written_and_its_model_alone_is_kept(asked, tmp_path,
     assert [one.state for one in found.trials] == ["done"] * 2
     assert found.metric == "accuracy"
     assert found.best.value == max(one.value for one in found.trials)
-    assert load_recipe(tmp_path / "s" / "best.yaml").learn.rate == found.best.settings["learn.rate"]
+    assert load_recipe(tmp_path / "s" / "best.yaml").training.rate == found.best.settings["training.learning_rate"]
     kept = [path.parent.name for path in (tmp_path / "s" / "trials").glob("*/model")]
     assert kept == [str(found.best.number)]
     assert warmstart.load(found.run.folder).predict(["a good film"])
@@ -69,7 +69,7 @@ def test_the_best_recipe_is_written_and_its_model_alone_is_kept(asked, tmp_path,
     journal = (tmp_path / "s" / FILE).read_bytes()
     read_sweep(tmp_path / "s")
     assert (tmp_path / "s" / FILE).read_bytes() == journal  # looking changes nothing
-    monkeypatch.setattr(module, "carry_out", crash)
+    monkeypatch.setattr(module, "run_recipe", crash)
     assert sweep(*asked(trials=2), tmp_path / "s") == found  # and nothing is trained
 
 
@@ -86,7 +86,7 @@ def test_a_trial_killed_in_the_middle_goes_on_and_ends_the_same(asked, tmp_path)
     ]
 
 
-@pytest.mark.parametrize("where", ["_tell", "_carry_out"])
+@pytest.mark.parametrize("where", ["_tell", "_run_trial"])
 def test_a_kill_before_or_after_the_run_loses_nothing_and_repeats_nothing(where, asked, quick, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Worker, where, lambda *_: crash())
@@ -101,8 +101,8 @@ def test_a_kill_between_two_settings_draws_the_same(asked, quick, tmp_path):
     alone = sweep(*asked(), tmp_path / "alone")
     begin(*asked(), tmp_path / "killed")
     journal = Journal(tmp_path / "killed", load_sweep(tmp_path / "killed" / "sweep.yaml")[0])
-    both, journal.sweep = journal.sweep, journal.sweep.model_copy(update={"search": {"learn.batch": [8, 16]}})
-    assert list(journal.settings(journal.open(journal.begin()))) == ["learn.batch"]
+    both, journal.sweep = journal.sweep, journal.sweep.model_copy(update={"search": {"training.batch_size": [8, 16]}})
+    assert list(journal.settings(journal.open(journal.begin()))) == ["training.batch_size"]
     journal.sweep = both
     found = sweep(*asked(), tmp_path / "killed")
     assert [one.settings for one in found.trials] == [one.settings for one in alone.trials]
@@ -110,7 +110,7 @@ def test_a_kill_between_two_settings_draws_the_same(asked, quick, tmp_path):
 
 def test_workers_share_the_trials_and_one_that_is_killed_loses_none(asked, quick, tmp_path, monkeypatch):
     """Two processes; a third is killed while it holds a trial."""
-    log, fast = tmp_path / "log", module.carry_out
+    log, fast = tmp_path / "log", module.run_recipe
 
     def slow(recipe, place, *rest, **more):
         time.sleep(0.05)
@@ -127,11 +127,11 @@ def test_workers_share_the_trials_and_one_that_is_killed_loses_none(asked, quick
 
     monkeypatch.setattr(module, "PAUSE", 0.02)
     begin(*asked(trials=12), tmp_path / "s")
-    monkeypatch.setattr(module, "carry_out", lambda *_, **__: time.sleep(60))
+    monkeypatch.setattr(module, "run_recipe", lambda *_, **__: time.sleep(60))
     killed = fork(lambda: Worker(tmp_path / "s").run())
     while not (tmp_path / "s" / "trials" / ".0.lock").exists():
         time.sleep(0.01)
-    monkeypatch.setattr(module, "carry_out", slow)
+    monkeypatch.setattr(module, "run_recipe", slow)
     others = [fork(lambda: Worker(tmp_path / "s").run()) for _ in range(2)]
     time.sleep(0.3)
     os.kill(killed, signal.SIGKILL)
@@ -141,7 +141,7 @@ def test_workers_share_the_trials_and_one_that_is_killed_loses_none(asked, quick
 
 
 def test_a_trial_is_given_up_by_what_dev_says_and_told_once_an_epoch(asked, tmp_path, monkeypatch):
-    search = {"learn.rate": [3e-3, 1e-9]}
+    search = {"training.learning_rate": [3e-3, 1e-9]}
     given = asked(search=search, trials=2, sampler="grid", prune="median")
     reported = []
 
@@ -201,33 +201,36 @@ def test_a_metric_that_is_not_measured_is_refused(asked, quick, tmp_path):
 
 def test_measuring_on_the_way_changes_no_weight(recipe, tmp_path):
     told = []
-    plain = carry_out(recipe, tmp_path / "plain")
-    seen = carry_out(recipe, tmp_path / "seen", measured=lambda epoch, value: told.append(epoch))
+    plain = run_recipe(recipe, tmp_path / "plain")
+    seen = run_recipe(recipe, tmp_path / "seen", measured=lambda epoch, value: told.append(epoch))
     assert told == [1, 2] == [one["epoch"] for one in seen.training["measured"]]
     ours, theirs = (load_file(run.model / "model.safetensors") for run in (plain, seen))
     assert all((ours[name] == theirs[name]).all() for name in ours)
 
 
 def test_settings_that_cannot_be_trained_fail_with_their_reason(asked, quick, tmp_path, monkeypatch):
-    fast = module.carry_out
+    fast = module.run_recipe
 
     def fail(recipe, place, *rest, **more):
-        if recipe.learn.batch == 8:
+        if recipe.training.batch == 8:
             raise TrainingError("the loss is nan")
         fast(recipe, place, *rest, **more)
 
-    monkeypatch.setattr(module, "carry_out", fail)
-    found = sweep(*asked(search={"learn.batch": [8, 16], "learn.rate": [1e-3]}, sampler="grid"), tmp_path / "a")
-    assert {one.settings["learn.batch"]: (one.state, one.reason) for one in found.trials} == {
+    monkeypatch.setattr(module, "run_recipe", fail)
+    found = sweep(
+        *asked(search={"training.batch_size": [8, 16], "training.learning_rate": [1e-3]}, sampler="grid"),
+        tmp_path / "a",
+    )
+    assert {one.settings["training.batch_size"]: (one.state, one.reason) for one in found.trials} == {
         8: ("failed", "the loss is nan"),
         16: ("done", ""),
     }
     with pytest.raises(RunError, match=r"no trial gave a number to choose by\. trial 0: the loss is nan"):
-        sweep(*asked(search={"learn.batch": [8]}, sampler="grid"), tmp_path / "b")
+        sweep(*asked(search={"training.batch_size": [8]}, sampler="grid"), tmp_path / "b")
 
 
 def test_a_stage_that_another_worker_makes_is_waited_for(asked, quick, tmp_path, monkeypatch):
-    fast, calls = module.carry_out, []
+    fast, calls = module.run_recipe, []
 
     def busy(*args, **more):
         calls.append(1)
@@ -236,27 +239,33 @@ def test_a_stage_that_another_worker_makes_is_waited_for(asked, quick, tmp_path,
         fast(*args, **more)
 
     monkeypatch.setattr(module, "PAUSE", 0.01)
-    monkeypatch.setattr(module, "carry_out", busy)
+    monkeypatch.setattr(module, "run_recipe", busy)
     assert sweep(*asked(), tmp_path).finished
     assert quick == [0, 1, 2]
 
 
 def test_a_grid_is_every_combination_once(asked, quick, tmp_path):
-    search = {"learn.rate": ["5e-5", "3e-5"], "learn.batch": {"low": 8, "high": 24, "step": 8}, "layers.pool": ["last"]}
+    search = {
+        "training.learning_rate": ["5e-5", "3e-5"],
+        "training.batch_size": {"low": 8, "high": 24, "step": 8},
+        "head.layers": ["last"],
+    }
     given = asked(search=search, sampler="grid", trials=None)
     found = sweep(*given, tmp_path / "s")
     drawn = {tuple(one.settings.values()) for one in found.trials}
     assert drawn == {(rate, batch, "last") for rate in (5e-5, 3e-5) for batch in (8, 16, 24)}
     assert len(found.trials) == 6
-    assert found.importances["learn.rate"] > 0.9  # which the value is
+    assert found.importances["training.learning_rate"] > 0.9  # which the value is
     assert (tmp_path / "s" / "importance.svg").is_file()
 
 
 def test_more_trials_go_on_and_another_search_is_refused_with_the_differences(asked, quick, tmp_path):
     sweep(*asked(sampler="tpe"), tmp_path)
     assert len(sweep(*asked(sampler="tpe", trials=5), tmp_path).trials) == 5
-    with pytest.raises(RunError, match=r"another sweep:\n  search.learn.batch: there \[8, 16\], asked for \[8, 32\]"):
-        sweep(*asked(search={**SEARCH, "learn.batch": [8, 32]}, sampler="tpe"), tmp_path)
+    with pytest.raises(
+        RunError, match=r"another sweep:\n  search.training.batch: there \[8, 16\], asked for \[8, 32\]"
+    ):
+        sweep(*asked(search={**SEARCH, "training.batch_size": [8, 32]}, sampler="tpe"), tmp_path)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").write_text("")
     with pytest.raises(RunError, match="no sweep"):
@@ -275,12 +284,18 @@ def test_no_trial_begins_when_the_time_is_up(asked, quick, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"search": {"learn.rat": [1]}}, r"search: learn\.rat is not an option; did you mean 'rate'"),
-        ({"search": {"learn.rate": [-1]}}, r"learn\.rate: found -1; input should be greater than 0"),
-        ({"search": {"learn.rate": 1}}, r"search\.learn\.rate: found 1, expected choices"),
-        ({"search": {"learn.rate": {"low": 1, "hi": 2}}}, r"hi is not an option; did you mean 'high'"),
-        ({"search": {"learn.rate": {"low": 2, "high": 1}}}, "expected low below high"),
-        ({"search": {"learn.rate": []}}, "one or more choices"),
+        (
+            {"search": {"training.learning_rat": [1]}},
+            r"search: training\.learning_rat is not an option; did you mean 'learning_rate'",
+        ),
+        (
+            {"search": {"training.learning_rate": [-1]}},
+            r"training\.learning_rate: found -1; input should be greater than 0",
+        ),
+        ({"search": {"training.learning_rate": 1}}, r"search\.training\.rate: found 1, expected choices"),
+        ({"search": {"training.learning_rate": {"low": 1, "hi": 2}}}, r"hi is not an option; did you mean 'high'"),
+        ({"search": {"training.learning_rate": {"low": 2, "high": 1}}}, "expected low below high"),
+        ({"search": {"training.learning_rate": []}}, "one or more choices"),
         ({"search": {"data.split.dev": [0.1]}}, "changes the rows that trials are measured on"),
         ({"sampler": "grid"}, "a grid wants a list of choices, or a range with a step"),
         ({"budget": "soon"}, "expected a time as 90m, 2h or 1h30m"),
@@ -297,14 +312,17 @@ def test_what_makes_no_sense_is_refused(changes, message, asked):
 def test_a_file_is_read_with_its_lines_and_from_its_folder(encoder, files, tmp_path):
     path = tmp_path / "sweep.yaml"
     start = f"recipe:\n  model: {encoder}\n  data: {{train: {files['train']}, dev: dev.csv}}\n"
-    path.write_text(f"{start}search:\n  learn.batch: [8]\n  learn.rate: [5e-5, 2e-5]\n")
+    path.write_text(f"{start}search:\n  training.batch_size: [8]\n  training.learning_rate: [5e-5, 2e-5]\n")
     given, recipe = load_sweep(path)
-    assert given.search["learn.rate"] == [5e-5, 2e-5]
+    assert given.search["training.learning_rate"] == [5e-5, 2e-5]
     assert recipe.data.dev == str(tmp_path / "dev.csv")
-    path.write_text(f"{start}search:\n  learn.batch: [8]\n  learn.rat: [5e-5]\n")
-    with pytest.raises(RecipeError, match=r"sweep\.yaml:6: search: learn\.rat is not an option; did you mean 'rate'"):
+    path.write_text(f"{start}search:\n  training.batch_size: [8]\n  training.learning_rat: [5e-5]\n")
+    with pytest.raises(
+        RecipeError,
+        match=r"sweep\.yaml:6: search: training\.learning_rat is not an option; did you mean 'learning_rate'",
+    ):
         load_sweep(path)
-    path.write_text(start.replace(", dev: dev.csv", "") + "search: {learn.batch: [8]}\n")
+    path.write_text(start.replace(", dev: dev.csv", "") + "search: {training.batch_size: [8]}\n")
     with pytest.raises(RecipeError, match=r"no dev rows to choose by; say data\.dev, or data\.split\.dev: 0\.1"):
         load_sweep(path)
 

@@ -10,13 +10,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from small import reviews
-from warmstart.experiments import tfidf
-from warmstart.experiments.compare import compare, summarise
+from warmstart.baselines import tfidf
+from warmstart.evaluation.comparison import compare, summarise
+from warmstart.evaluation.run_result import Row
 from warmstart.experiments.evidence import verdict
-from warmstart.experiments.rows import Row
-from warmstart.progress import silent
+from warmstart.pipeline.prepare import read_rows
 from warmstart.recipe import make_recipe
-from warmstart.stages.prepare import read_rows
+from warmstart.runtime.progress import silent
 
 
 @pytest.fixture

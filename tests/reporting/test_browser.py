@@ -10,7 +10,7 @@ import pytest
 
 import warmstart
 from report_samples import diagnosis, evidence
-from warmstart.reporting.pdf import find_browser, print_pdf
+from warmstart.report.pdf import find_browser, print_pdf
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "proofs"))
 

@@ -7,10 +7,10 @@ import huggingface_hub
 import pytest
 
 import warmstart
-from warmstart.artifacts import verify
-from warmstart.encoders.untrusted import check_folder
-from warmstart.reporting.card import MARK, write_card
-from warmstart.reporting.facts import read_facts
+from warmstart.models.security.folder import check_folder
+from warmstart.report.model_card import MARK, write_card
+from warmstart.report.run_facts import read_facts
+from warmstart.storage.artifacts import verify
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 import warmstart
 from report_samples import diagnosis, evidence
 from warmstart.cli.main import app
-from warmstart.reporting.blocks import clean, thinned, without_folders
-from warmstart.reporting.facts import read_facts
-from warmstart.reporting.page import render
-from warmstart.reporting.verdict import verdict, warnings
+from warmstart.report.blocks import clean, thinned, without_folders
+from warmstart.report.page import render
+from warmstart.report.run_facts import read_facts
+from warmstart.report.verdict import verdict, warnings
 
 MOST = 3_000_000
 VOID = {"meta", "link", "br", "hr", "img"}
@@ -158,10 +158,10 @@ def test_leaks_and_failures_come_first(copy):
 
 
 def test_layers_learn_when_the_plan_says(encoder, files, tmp_path):
-    learn = {"rate": 1e-3, "max_steps": 12, "batch": 8, "precision": "fp32"}
-    layers = {"unfreeze": "gradual", "unfreeze_every": 3, "decay": 0.5, "freeze": 1}
+    training = {"learning_rate": 1e-3, "max_steps": 12, "batch_size": 8, "precision": "fp32"}
+    layers = {"unfreeze": "gradual", "unfreeze_every": 3, "lr_decay": 0.5, "freeze": 1}
     run = warmstart.fit(
-        model=encoder, train=files["train"], test=files["test"], learn=learn, layers=layers, out=tmp_path / "run"
+        model=encoder, train=files["train"], test=files["test"], training=training, layers=layers, out=tmp_path / "run"
     )
     _, page = read(run.report())
     told = page.text.partition("learns from step")[2].split()

@@ -10,8 +10,8 @@ from warmstart.cli import options
 from warmstart.errors import DataError, RecipeError
 
 if TYPE_CHECKING:
+    from warmstart.pipeline.prepare import Parts
     from warmstart.recipe import Recipe
-    from warmstart.stages.prepare import Parts
 
 NO_MODEL = "(no model)"
 
@@ -34,7 +34,7 @@ def command(
         str | None,
         typer.Option("--model", help="Count the text that this encoder's window cuts.", metavar="NAME|FOLDER"),
     ] = None,
-    tokens: options.Tokens = None,
+    max_tokens: options.MaxTokens = None,
     set_: options.Sets = None,
     header: options.Header = None,
     format: options.Format = None,
@@ -80,8 +80,8 @@ def _look(recipe: Recipe, id_column: str | None, cut: bool) -> Parts:
 
     from warmstart import tasks
     from warmstart.cli import screen
-    from warmstart.pipeline import cache_folder
-    from warmstart.stages.check import count_cut, look
+    from warmstart.pipeline.check_data import count_cut, look
+    from warmstart.storage.cache import cache_folder
 
     bars = screen.Bars()
     schema = tasks.schema_of(recipe.task.name, recipe.task.options)

@@ -20,9 +20,10 @@ def command(
     json: options.Json = False,
 ) -> None:
     """Hold runs side by side."""
-    from warmstart.cli import evidence_shown, screen
-    from warmstart.experiments.beside import Beside, beside
-    from warmstart.experiments.compare import number
+    from warmstart.cli import evidence_tables as evidence_shown
+    from warmstart.cli import screen
+    from warmstart.evaluation.comparison import number
+    from warmstart.experiments.compare_runs import Beside, beside
 
     found: Beside = beside(runs)
     each: list[dict[str, Any]] = [

@@ -51,13 +51,14 @@ def command(
     """Say where a run errs."""
     if how not in HOW:
         raise RecipeError(f"--how {how}: {nearest(how, HOW)}")
-    from warmstart.cli import diagnosis_shown, screen
+    from warmstart.cli import diagnosis_tables as diagnosis_shown
+    from warmstart.cli import screen
     from warmstart.diagnosis.diagnose import diagnose
     from warmstart.diagnosis.label_errors import Looking
-    from warmstart.run import Run
+    from warmstart.evaluation.run import RunFolder
 
     found = diagnose(
-        Run(run),
+        RunFolder(run),
         by=by or (),
         precisions=precision or (),
         abstain=abstain or (),

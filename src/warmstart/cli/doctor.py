@@ -23,8 +23,8 @@ def command(
     from warmstart.doctor.machine import machine
     from warmstart.doctor.packages import packages
     from warmstart.doctor.warnings import machine_warnings, recipe_warnings
-    from warmstart.pipeline import cache_folder
     from warmstart.recipe import load_recipe
+    from warmstart.storage.cache import cache_folder
 
     found, wanted = machine(cache_folder()), packages()
     warnings = [*machine_warnings(found, wanted), *(recipe_warnings(load_recipe(recipe), found) if recipe else ())]

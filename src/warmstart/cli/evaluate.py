@@ -34,21 +34,21 @@ def command(
         if name != "unlabelled":
             raise RecipeError(f"--drop {name}: only unlabelled rows can be left out of a measurement")
     from warmstart.cli import screen
-    from warmstart.cli.reading import source_of
+    from warmstart.cli.reading_options import source_of
     from warmstart.data.findings import Findings
     from warmstart.data.table import load
-    from warmstart.deploy.predictor import Predictor
-    from warmstart.pipeline import cache_folder
+    from warmstart.evaluation.evaluate import evaluate
+    from warmstart.evaluation.run import RunFolder
+    from warmstart.inference.predictor import Predictor
+    from warmstart.pipeline.prepare import read_parts
     from warmstart.recipe import MEMORY
-    from warmstart.run import Run
-    from warmstart.stages.evaluate import evaluate
-    from warmstart.stages.prepare import read_parts
+    from warmstart.storage.cache import cache_folder
 
     bars = screen.Bars()
     predictor = Predictor.load(run, precision)
     schema = predictor.task.schema(predictor.task.options)
     if file is None:
-        recipe = Run(run).recipe
+        recipe = RunFolder(run).recipe
         if recipe.data.train == MEMORY:
             raise RunError(f"{run}: its rows were handed over in Python, so they cannot be read again; give a file")
         parts = read_parts(recipe, schema, cache_folder(), bars)

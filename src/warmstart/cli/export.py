@@ -51,7 +51,7 @@ def command(
         for note in found["notes"]:
             screen.errors.print(note, markup=False, highlight=False, soft_wrap=True)
         return
-    from warmstart.exporting import export
+    from warmstart.deploy.export.export_run import export
 
     found = export(run, out, int8=int8, max_drop=max_drop, progress=screen.Lines() if json else screen.Bars())
     if json:

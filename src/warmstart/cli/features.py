@@ -18,19 +18,19 @@ Layers = Annotated[
         "mean-N or max-N of the last N, or of all; or all: a vector of each layer, embeddings first.",
     ),
 ]
-Window = Annotated[
+MaxTokens = Annotated[
     int | None,
     typer.Option(
-        "--window",
+        "--max-tokens",
         help="The most tokens seen at once, special ones included. By default as the run was trained, or all the "
         "encoder takes, at most 512.",
         show_default=False,
     ),
 ]
-Keep = Annotated[
+WindowMethod = Annotated[
     str | None,
     typer.Option(
-        "--keep",
+        "--window",
         help="What is kept of a longer text: head, tail, head+tail, or slices, whose mean is taken. By default as the "
         "run was trained, or head.",
         show_default=False,
@@ -47,12 +47,14 @@ def command(
         str, typer.Option("--out", help="Where to put the vectors: .parquet (with each row's place) or .npy.")
     ],
     layers: Layers = "last",
-    tokens: Annotated[
-        str, typer.Option("--tokens", help="The tokens read: cls (the first), last, mean, max or last+max+mean.")
+    pooling: Annotated[
+        str, typer.Option("--pooling", help="The tokens read: cls (the first), last, mean, max or last+max+mean.")
     ] = "mean",
-    window: Window = None,
-    keep: Keep = None,
-    batch: Annotated[int, typer.Option("--batch", min=1, help="The most rows of tokens computed at once.")] = 64,
+    max_tokens: MaxTokens = None,
+    window: WindowMethod = None,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", min=1, help="The most rows of tokens computed at once.")
+    ] = 64,
     text: options.Text = None,
     pair: options.Pair = None,
     header: options.Header = None,
@@ -70,20 +72,20 @@ def command(
     """Write a vector for each text of a file."""
     reading = options.said(dict(locals()), options.READING)
     from warmstart.cli import screen
-    from warmstart.cli.reading import source_of
+    from warmstart.cli.reading_options import source_of
     from warmstart.data.findings import Findings
     from warmstart.data.read import read
-    from warmstart.deploy.features import Extractor
-    from warmstart.deploy.vectors import check_out, write_vectors
-    from warmstart.schema import Schema
-    from warmstart.tasks.common.texts import PAIR, TEXT
+    from warmstart.data.schema import Schema
+    from warmstart.inference.feature_files import check_out, write_vectors
+    from warmstart.inference.features import Extractor
+    from warmstart.tasks.shared.text_inputs import PAIR, TEXT
 
     check_out(Path(out), store)
     schema, findings = Schema((TEXT, PAIR)), Findings()
     source = source_of(model, data, reading, schema)
-    extractor = Extractor.load(model, layers, tokens, window, keep, precision)
+    extractor = Extractor.load(model, layers, pooling, max_tokens, window, precision)
     with screen.Bars().bar("features", None) as bar:
-        chunks = _with_places(extractor.stream(read(source, schema, findings), batch, bar.advance), source)
+        chunks = _with_places(extractor.stream(read(source, schema, findings), batch_size, bar.advance), source)
         count = write_vectors(chunks, Path(out), extractor.shape, store)
     screen.findings(findings.as_json())
     screen.cut(extractor.cut, extractor.window, json)

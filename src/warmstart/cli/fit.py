@@ -10,18 +10,18 @@ from warmstart.cli import options
 from warmstart.cli.options import field
 
 if TYPE_CHECKING:
-    from warmstart.run import Run
+    from warmstart.evaluation.run import RunFolder
 
 SHORT = {
     **options.DATA,
-    "rate": "learn.rate",
-    "epochs": "learn.epochs",
-    "max_steps": "learn.max_steps",
-    "batch": "learn.batch",
-    "precision": "learn.precision",
+    "learning_rate": "training.learning_rate",
+    "epochs": "training.epochs",
+    "max_steps": "training.max_steps",
+    "batch_size": "training.batch_size",
+    "precision": "training.precision",
     "seed": "seed",
     "seeds": "seeds",
-    "keep": "keep",
+    "select": "select",
     "baseline": "baseline",
     "ablate": "ablate",
 }
@@ -52,15 +52,15 @@ def command(
     extra_columns: options.ExtraColumns = None,
     document: options.Document = None,
     drop: options.Drop = None,
-    rate: Annotated[float | None, field("learn.rate", "--rate")] = None,
+    learning_rate: Annotated[float | None, field("training.learning_rate", "--learning-rate", "--lr")] = None,
     epochs: options.Epochs = None,
-    max_steps: Annotated[int | None, field("learn.max_steps", "--max-steps")] = None,
-    batch: options.Batch = None,
+    max_steps: Annotated[int | None, field("training.max_steps", "--max-steps")] = None,
+    batch_size: options.BatchSize = None,
     precision: options.Training = None,
-    tokens: options.Tokens = None,
+    max_tokens: options.MaxTokens = None,
     seed: Annotated[int | None, field("seed", "--seed")] = None,
     seeds: Annotated[int | None, field("seeds", "--seeds")] = None,
-    keep: Annotated[str | None, field("keep", "--keep", metavar="best|average|ensemble")] = None,
+    select: Annotated[str | None, field("select", "--select", metavar="best|average|ensemble")] = None,
     baseline: Annotated[str | None, field("baseline", "--baseline", metavar="plain")] = None,
     ablate: Annotated[list[str] | None, field("ablate", "--ablate", metavar="KEY")] = None,
     resume_anyway: Annotated[
@@ -72,9 +72,9 @@ def command(
     """Train a model on a recipe or a data file, and measure it on held-out rows."""
     values = dict(locals())
     changes = {**options.said(values, SHORT), **options.parse_sets(set_)}
-    from warmstart import processes
     from warmstart.api import fit
     from warmstart.cli import screen
+    from warmstart.runtime import processes
 
     base = options.base(source, recipe)
     if base != source:
@@ -90,12 +90,13 @@ def command(
         _show(run)
 
 
-def _brief(run: Run) -> dict[str, Any]:
+def _brief(run: RunFolder) -> dict[str, Any]:
     return {name: run.training[name] for name in ("steps", "seconds", "precision", "window")}
 
 
-def _show(run: Run) -> None:
-    from warmstart.cli import evidence_shown, screen
+def _show(run: RunFolder) -> None:
+    from warmstart.cli import evidence_tables as evidence_shown
+    from warmstart.cli import screen
 
     screen.findings(run.data["findings"])
     training = run.training

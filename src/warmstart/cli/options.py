@@ -9,7 +9,7 @@ import typer
 from warmstart.errors import RecipeError
 from warmstart.options import meaning
 from warmstart.recipe import SHIPPED, Recipe
-from warmstart.yamls import parse_value
+from warmstart.storage.yaml_files import parse_value
 
 
 def field(key: str, *names: str, metavar: str | None = None) -> Any:
@@ -25,14 +25,16 @@ From = Annotated[
 Task = Annotated[str | None, field("task", "--task", metavar="NAME")]
 Test = Annotated[str | None, field("data.test", "--test", metavar="FILE")]
 Dev = Annotated[str | None, field("data.dev", "--dev", metavar="FILE")]
-Drop = Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled|shared")]
-Tokens = Annotated[int | None, field("window.tokens", "--tokens")]
-Epochs = Annotated[float | None, field("learn.epochs", "--epochs")]
-Batch = Annotated[int | None, field("learn.batch", "--batch")]
-Training = Annotated[str | None, field("learn.precision", "--precision", metavar="NAME")]
+Drop = Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled|leaked")]
+MaxTokens = Annotated[int | None, field("window.max_tokens", "--max-tokens")]
+Epochs = Annotated[float | None, field("training.epochs", "--epochs")]
+BatchSize = Annotated[int | None, field("training.batch_size", "--batch-size")]
+Training = Annotated[str | None, field("training.precision", "--precision", metavar="NAME")]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Any recipe field, as learn.rate=1e-4 or task.labels=many.", metavar="KEY=VALUE"),
+    typer.Option(
+        "--set", help="Any recipe field, as training.learning_rate=1e-4 or task.labels=many.", metavar="KEY=VALUE"
+    ),
 ]
 Text = Annotated[str | None, typer.Option("--text", help="The file's column with the text.", metavar="COLUMN")]
 Pair = Annotated[str | None, typer.Option("--pair", help="Its column with the second text.", metavar="COLUMN")]
@@ -82,7 +84,7 @@ DATA = {
     "dev": "data.dev",
     "test": "data.test",
     "drop": "data.drop",
-    "tokens": "window.tokens",
+    "max_tokens": "window.max_tokens",
 }
 """Recipe field of each option of a verb that reads the data of a training."""
 
@@ -110,11 +112,11 @@ def said(values: dict[str, Any], keys: dict[str, str]) -> dict[str, Any]:
 
 
 def parse_sets(settings: list[str] | None) -> dict[str, Any]:
-    """`--set learn.rate=1e-4` as a recipe field and its value."""
+    """`--set training.learning_rate=1e-4` as a recipe field and its value."""
     changes = {}
     for setting in settings or []:
         key, equals, value = setting.partition("=")
         if not equals or not key:
-            raise RecipeError(f"--set {setting}: expected KEY=VALUE, as --set learn.rate=1e-4")
+            raise RecipeError(f"--set {setting}: expected KEY=VALUE, as --set training.learning_rate=1e-4")
         changes[key.strip()] = parse_value(value)
     return changes

@@ -10,14 +10,14 @@ from warmstart.cli import options
 from warmstart.errors import RecipeError
 
 if TYPE_CHECKING:
-    from warmstart.planning.estimate import Estimate
+    from warmstart.plan.estimate import Estimate
 
 SHORT = {
     **options.DATA,
-    "epochs": "learn.epochs",
-    "steps": "learn.max_steps",
-    "batch": "learn.batch",
-    "precision": "learn.precision",
+    "epochs": "training.epochs",
+    "max_steps": "training.max_steps",
+    "batch_size": "training.batch_size",
+    "precision": "training.precision",
 }
 """Recipe field of each option."""
 
@@ -57,9 +57,11 @@ def command(
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
     epochs: options.Epochs = None,
-    steps: Annotated[int | None, typer.Option("--steps", help="Optimizer steps. [learn.max_steps]", min=1)] = None,
-    batch: options.Batch = None,
-    tokens: options.Tokens = None,
+    max_steps: Annotated[
+        int | None, typer.Option("--max-steps", help="Optimizer steps. [training.max_steps]", min=1)
+    ] = None,
+    batch_size: options.BatchSize = None,
+    max_tokens: options.MaxTokens = None,
     precision: options.Training = None,
     shape: Annotated[
         str | None,
@@ -92,7 +94,7 @@ def command(
 def _of(source: str, recipe: str | None, changes: dict[str, Any], values: dict[str, Any]) -> list[Estimate]:
     """The stages of a recipe, or of a data file and the options."""
     from warmstart.cli import screen
-    from warmstart.planning.plan import plan
+    from warmstart.plan.plan import plan
     from warmstart.recipe import load_recipe, make_recipe
 
     if values["shape"] or values["devices"] > 1:
@@ -111,10 +113,10 @@ def _of(source: str, recipe: str | None, changes: dict[str, Any], values: dict[s
 
 
 def _without_data(values: dict[str, Any], changes: dict[str, Any]) -> list[Estimate]:
-    from warmstart.planning.plan import plan_pretraining
+    from warmstart.plan.plan import plan_pretraining
 
-    wanted = ("steps", "batch", "tokens")
-    if missing := [f"--{name}" for name in wanted if values[name] is None]:
+    wanted = ("max_steps", "batch_size", "max_tokens")
+    if missing := [f"--{name.replace('_', '-')}" for name in wanted if values[name] is None]:
         raise RecipeError(f"plan: without a recipe or a data file it needs {', '.join(missing)} as well")
     known = {SHORT[name] for name in (*wanted, "model", "precision")}
     if (other := sorted(set(changes) - known)) or values["measure"]:
@@ -179,7 +181,9 @@ def _notes(found: list[Estimate]) -> list[str]:
             told = ", ".join(f"{name} {duration(value)}" for name, value in parts.items() if value)
             lines.append(f"{one.stage}: {told}")
         if not one.fits:
-            lines.append(f"{one.stage}: more than the memory of {one.hardware}; try a smaller --batch or --tokens")
+            lines.append(
+                f"{one.stage}: more than the memory of {one.hardware}; try a smaller --batch-size or --max-tokens"
+            )
     return lines
 
 
@@ -195,7 +199,7 @@ def _show_devices(json: bool) -> None:
     from rich.table import Table
 
     from warmstart.cli import screen
-    from warmstart.planning.devices import DEVICES, PRICED
+    from warmstart.plan.devices import DEVICES, PRICED
 
     if json:
         screen.print_json([one.as_json() for one in DEVICES.values()])

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from warmstart.cli import bulk, options
+from warmstart.cli import label_corpus as bulk
+from warmstart.cli import options
 from warmstart.errors import RecipeError
 
 Texts = Annotated[
@@ -69,17 +70,18 @@ def command(
     bulk.refuse(said)
     if (file is None) == (not texts):
         raise RecipeError("predict: give texts, or --file with a file of them" + ("; not both" if file else ""))
-    from warmstart.cli import answers_shown, screen
-    from warmstart.deploy.predictor import Predictor
+    from warmstart.cli import answer_tables as answers_shown
+    from warmstart.cli import screen
+    from warmstart.inference.predictor import Predictor
 
     predictor = Predictor.load(run, precision, engine)
     shape = _shape(predictor, least_confidence)
     if documents is not None:
-        from warmstart.cli.documents import search
+        from warmstart.cli.search_documents import search
 
         answers_shown.documents(search(run, predictor, documents, texts or [], file, top, reading), out, json)
     elif file is not None:
-        from warmstart.cli.reading import source_of
+        from warmstart.cli.reading_options import source_of
 
         schema = predictor.task.schema(predictor.task.options).questions()
         _file(predictor, source_of(run, file, reading, schema), schema, out, screen, shape)
@@ -91,7 +93,7 @@ def command(
 
 def _shape(predictor: Any, least: float | None) -> Any:
     """What is done with every answer before it is shown."""
-    from warmstart.deploy.held_back import check_least, held_back
+    from warmstart.inference.abstention import check_least, held_back
 
     if least is None:
         return dict
@@ -101,7 +103,7 @@ def _shape(predictor: Any, least: float | None) -> Any:
 
 def _texts(predictor: Any, texts: list[str], out: str | None, json: bool, shape: Any) -> None:
     """Answer texts of the command line, or lines of standard input."""
-    from warmstart.cli import answers_shown
+    from warmstart.cli import answer_tables as answers_shown
 
     given = [line.rstrip("\r\n") for line in sys.stdin] if texts == ["-"] else texts
     if not given:
@@ -109,7 +111,7 @@ def _texts(predictor: Any, texts: list[str], out: str | None, json: bool, shape:
     wanted = predictor.task.asked(given)
     answers = [shape(answer) for answer in predictor.predict(wanted)]
     if out is not None:
-        from warmstart.deploy.write import write_answers
+        from warmstart.inference.answer_files import write_answers
 
         rows = [predictor.task.row(text, number) for number, text in enumerate(wanted, 1)]
         write_answers([{**row, **answer} for row, answer in zip(rows, answers, strict=True)], Path(out))
@@ -122,7 +124,7 @@ def _file(predictor: Any, source: Any, schema: Any, out: str | None, screen: Any
 
     from warmstart.data.findings import Findings
     from warmstart.data.read import read
-    from warmstart.deploy.write import write_answers
+    from warmstart.inference.answer_files import write_answers
 
     findings = Findings()
     rows, again = tee(read(source, schema, findings))

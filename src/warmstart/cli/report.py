@@ -23,8 +23,8 @@ def command(
 ) -> None:
     """Write a run's report and its model card."""
     from warmstart.cli import screen
-    from warmstart.reporting.page import write_report
-    from warmstart.reporting.pdf import print_pdf
+    from warmstart.report.page import write_report
+    from warmstart.report.pdf import print_pdf
 
     path = write_report(run, out)
     found: dict[str, Any] = {"run": run, "report": str(path), "bytes": path.stat().st_size}

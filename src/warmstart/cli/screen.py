@@ -16,8 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 
-from warmstart.progress import Bar, silent
-from warmstart.windows import Cut, Window
+from warmstart.runtime.progress import Bar, silent
+from warmstart.text.windows import Cut, Window
 
 SHOWN = 3
 """Findings of one kind that are shown."""

@@ -79,14 +79,14 @@ def command(
             f"--max-replicas {max_replicas}: found fewer than --replicas {replicas}, expected as many or more"
         )
     from warmstart.deploy import cluster
-    from warmstart.deploy.engines.opening import check_settled
-    from warmstart.deploy.serving.models import open_all
+    from warmstart.deploy.serve.models import open_all
+    from warmstart.inference.engines.opening import check_settled
 
     check_settled(engine, precision)
     cluster.import_ray(own=ray is None)
-    from warmstart.deploy.serving.app import App
-    from warmstart.deploy.serving.replicas import RayBackend, Replicas
-    from warmstart.deploy.serving.server import listen, run
+    from warmstart.deploy.serve.app import App
+    from warmstart.deploy.serve.replicas import RayBackend, Replicas
+    from warmstart.deploy.serve.server import listen, run
 
     models = open_all(runs)
     sock = listen(host, port)

@@ -12,7 +12,7 @@ from warmstart.cli import options
 from warmstart.errors import RecipeError, RunError
 
 if TYPE_CHECKING:
-    from warmstart.run import Run
+    from warmstart.evaluation.run import RunFolder
 
 
 def command(
@@ -47,7 +47,7 @@ def command(
     elif forgetting:
         _show_forgetting(what, json, plot)
     elif recipe and not json:
-        from warmstart.jsons import read_text
+        from warmstart.storage.json_files import read_text
 
         typer.echo(read_text(Path(what) / "recipe.yaml", RunError), nl=False)
     else:
@@ -81,15 +81,15 @@ def _show_recipes(as_json: bool) -> None:
 
 
 def _model_of(run: str) -> str:
-    from warmstart.deploy.predictor import model_folder
+    from warmstart.inference.predictor import model_folder
 
     return str(model_folder(run))
 
 
 def _show_layers(model: str, as_json: bool) -> None:
     from warmstart.cli import screen
-    from warmstart.encoders.layers import LayerMap
-    from warmstart.encoders.load import load_plain
+    from warmstart.models.layer_map import LayerMap
+    from warmstart.models.loading import load_plain
 
     layers = LayerMap.of(load_plain(model))
     if as_json:
@@ -100,9 +100,9 @@ def _show_layers(model: str, as_json: bool) -> None:
 
 def _show_forgetting(folder: str, as_json: bool, plot: Path | None) -> None:
     from warmstart.cli import screen
-    from warmstart.run import Run
+    from warmstart.evaluation.run import RunFolder
 
-    run = Run(folder)
+    run = RunFolder(folder)
     found = run.forgetting
     if not found:
         raise RunError(
@@ -124,7 +124,7 @@ def _show_forgetting(folder: str, as_json: bool, plot: Path | None) -> None:
         ) from None
 
 
-def _plot(run: Run, path: Path) -> None:
+def _plot(run: RunFolder, path: Path) -> None:
     """Draw what the run's last stage forgot, beside what it learned."""
     from warmstart.errors import nearest
     from warmstart.inspection.plots import draw
@@ -164,9 +164,9 @@ def _forgotten(about: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _show_run(folder: str, as_json: bool, recipe_only: bool) -> None:
     from warmstart.cli import screen
-    from warmstart.run import Run
+    from warmstart.evaluation.run import RunFolder
 
-    run = Run(folder)
+    run = RunFolder(folder)
     if recipe_only:
         screen.print_json(run.recipe.model_dump(mode="json"))
         return
@@ -191,9 +191,12 @@ def _show_run(folder: str, as_json: bool, recipe_only: bool) -> None:
         rows |= {f"{part} {name}": value for name, value in found.items()}
     if run.finished:
         rows["window"] = screen.window(run.training["window"])
-    learn = recipe.learn
+    training = recipe.training
     long = f"{run.training['steps']:,} steps" if run.finished else "unfinished"
-    rows["learn"] = f"rate {learn.rate:g}, {learn.schedule}, {long}, batch {learn.batch}, seed {recipe.seed}"
+    rows["training"] = (
+        f"learning rate {training.learning_rate:g}, {training.lr_schedule}, {long}, "
+        f"batch size {training.batch_size}, seed {recipe.seed}"
+    )
     rows["versions"] = ", ".join(f"{name} {version}" for name, version in run.environment["versions"].items())
     screen.table(folder, rows)
     screen.findings(run.data["findings"])

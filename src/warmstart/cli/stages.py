@@ -9,8 +9,8 @@ import typer
 from warmstart.cli import options
 
 if TYPE_CHECKING:
-    from warmstart.stages.before import Stage
-    from warmstart.stages.store import Stored
+    from warmstart.pipeline.earlier_stages import Stage
+    from warmstart.pipeline.stage_store import Stored
 
 
 def command(
@@ -24,8 +24,8 @@ def command(
     json: options.Json = False,
 ) -> None:
     """List the stages kept for all runs, say why a recipe's are not among them, or remove some."""
-    from warmstart.pipeline import cache_folder
-    from warmstart.stages.store import remove, stored
+    from warmstart.pipeline.stage_store import remove, stored
+    from warmstart.storage.cache import cache_folder
 
     if recipe:
         _show_recipe(recipe, json)
@@ -80,7 +80,7 @@ def _show(found: list[Stored], as_json: bool) -> None:
 
 def _show_recipe(path: str, as_json: bool) -> None:
     from warmstart.cli import screen
-    from warmstart.pipeline import plan_stages
+    from warmstart.pipeline.run_recipe import plan_stages
     from warmstart.recipe import load_recipe
 
     found = [_told(number, stage) for number, stage in enumerate(plan_stages(load_recipe(path)), 1)]
@@ -96,7 +96,7 @@ def _show_recipe(path: str, as_json: bool) -> None:
 
 
 def _told(number: int, stage: Stage) -> dict[str, Any]:
-    from warmstart.stages.store import differences
+    from warmstart.pipeline.stage_store import differences
 
     stale = [] if stage.finished else differences(stage.identity, stage.name, stage.folder.parent)
     why = "not made yet; the nearest that is differs in" if stale else "not made yet, nor any like it"

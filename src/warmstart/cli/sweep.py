@@ -11,10 +11,10 @@ from warmstart.cli import options
 from warmstart.errors import RecipeError
 from warmstart.options import meaning
 from warmstart.recipe import Sweep
-from warmstart.yamls import parse_value
+from warmstart.storage.yaml_files import parse_value
 
 if TYPE_CHECKING:
-    from warmstart.experiments.searched import Searched
+    from warmstart.experiments.sweep_results import Searched
     from warmstart.recipe import Recipe
 
 
@@ -39,8 +39,8 @@ def command(
         list[str] | None,
         typer.Option(
             "--search",
-            help="A recipe field and its choices, as learn.batch=16,32; or a range, as "
-            "'learn.rate={low: 1e-5, high: 1e-4, log: true}'.",
+            help="A recipe field and its choices, as training.batch_size=16,32; or a range, as "
+            "'training.learning_rate={low: 1e-5, high: 1e-4, log: true}'.",
             metavar="FIELD=CHOICES",
         ),
     ] = None,
@@ -75,22 +75,22 @@ def command(
     from warmstart.cli import screen
 
     if Path(source).is_dir():
-        from warmstart.experiments.searched import read_sweep
+        from warmstart.experiments.sweep_results import read_sweep
 
         return _show(read_sweep(source), json)
-    from warmstart.experiments.workers import sweep as carry_out
+    from warmstart.experiments.sweep_workers import sweep as run_recipe
 
     asked, base = _asked(source, values)
     folder = out or Path("sweeps") / Path(source).name.partition(".")[0]
     # Bars of several processes would write over each other.
     progress = screen.Bars() if workers == 1 else screen.Lines()
-    return _show(carry_out(asked, base, folder, progress, workers), json)
+    return _show(run_recipe(asked, base, folder, progress, workers), json)
 
 
 def _asked(source: str, values: dict[str, Any]) -> tuple[Sweep, Recipe]:
     """The sweep, and the recipe that it searches around."""
     from warmstart.recipe import load_recipe, load_sweep, make_recipe
-    from warmstart.recipe.sweeps import is_sweep
+    from warmstart.recipe.sweep_files import is_sweep
 
     changes: dict[str, Any] = {name: values[name] for name in OWN if values[name] is not None}
     changes["search"] = parse_search(values["search"])
@@ -103,18 +103,20 @@ def _asked(source: str, values: dict[str, Any]) -> tuple[Sweep, Recipe]:
     if base != source:
         recipe_changes = {"data.train": source, **recipe_changes}
     if not values["sweep"] and not changes["search"]:
-        raise RecipeError("sweep: nothing to search; say --search learn.rate=5e-5,3e-5, or --sweep published-grid")
+        raise RecipeError(
+            "sweep: nothing to search; say --search training.learning_rate=5e-5,3e-5, or --sweep published-grid"
+        )
     made = load_recipe(base, recipe_changes) if base is not None else make_recipe(recipe_changes)
     return load_sweep(values["sweep"], changes, made)
 
 
 def parse_search(given: list[str] | None) -> dict[str, Any]:
-    """`--search learn.batch=16,32` as a field and its choices."""
+    """`--search training.batch_size=16,32` as a field and its choices."""
     found: dict[str, Any] = {}
     for one in given or []:
         key, equals, said = one.partition("=")
         if not equals or not key or not said:
-            raise RecipeError(f"--search {one}: expected FIELD=CHOICES, as --search learn.batch=16,32")
+            raise RecipeError(f"--search {one}: expected FIELD=CHOICES, as --search training.batch_size=16,32")
         whole = said[:1] in {"[", "{"}
         found[key.strip()] = parse_value(said) if whole else [parse_value(part.strip()) for part in said.split(",")]
     return found

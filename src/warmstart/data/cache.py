@@ -14,16 +14,16 @@ from typing import Any
 import datasets
 import pyarrow as pa
 
-from warmstart.artifacts import describe, publish, verify
-from warmstart.data import hub
-from warmstart.data.arrow import arrow_schema, batches, write
+from warmstart.data.arrow_files import arrow_schema, batches, write
 from warmstart.data.findings import Findings
-from warmstart.data.joined import TEXTS
+from warmstart.data.formats import hub
+from warmstart.data.joins import TEXTS
 from warmstart.data.read import Row, check_file, read
+from warmstart.data.schema import Schema
 from warmstart.data.source import Source, format_of, is_hub, wanted
 from warmstart.errors import DataError, RunError
-from warmstart.progress import Bar, Progress
-from warmstart.schema import Schema
+from warmstart.runtime.progress import Bar, Progress
+from warmstart.storage.artifacts import describe, publish, verify
 
 ROWS = "rows.arrow"
 STEP = 10_000

@@ -5,23 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from warmstart.data.checks.answers import (
-    Labels,
-    check_labels,
-    check_leaks,
-    check_scores,
-    check_shares,
-    labels_of,
-)
+from warmstart.data.checks.answers import Labels, check_labels, check_leaks, check_scores, check_shares, labels_of
+from warmstart.data.checks.collector import Sightings
+from warmstart.data.checks.duplicates import Hashes, check_across, check_twins, hashes
 from warmstart.data.checks.relevance import check_relevance
-from warmstart.data.checks.sightings import Sightings
 from warmstart.data.checks.spans import check_spans
 from warmstart.data.checks.texts import check_texts
-from warmstart.data.checks.twins import Hashes, check_across, check_twins, hashes
 from warmstart.data.findings import Finding, Findings
+from warmstart.data.schema import Schema
 from warmstart.data.table import Table
 from warmstart.errors import DataError, nearest
-from warmstart.schema import Schema
 
 
 def check(tables: Mapping[str, Table], schema: Schema, findings: Findings) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from warmstart.data import conll, delimited, hub, joined, json_rows, jsonl, parquet, qrels, txt
+from warmstart.data import joins as joined
 from warmstart.data.findings import Findings
+from warmstart.data.formats import conll, delimited, hub, json_rows, jsonl, parquet, qrels, txt
+from warmstart.data.schema import Schema
 from warmstart.data.source import Record, Source, Wanted, format_of, is_hub, place, unit, wanted
 from warmstart.data.values import Fault, Values
 from warmstart.errors import DataError
-from warmstart.schema import Schema
 
 Row = dict[str, Any]
 """The schema's columns by name, `file` (index into the source's files) and `line` (1-based)."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal
 
+from warmstart.data.schema import Column, Schema
 from warmstart.errors import DataError, RecipeError, nearest
-from warmstart.schema import Column, Schema
 
 Format = Literal["csv", "tsv", "jsonl", "json", "conll", "qrels", "txt", "parquet"]
 Record = tuple[int, list[object]]

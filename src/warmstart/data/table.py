@@ -13,16 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warmstart.artifacts import describe
 from warmstart.data import cache as store
-from warmstart.data.arrow import arrow_schema, batches, open_written, write
+from warmstart.data.arrow_files import arrow_schema, batches, open_written, write
 from warmstart.data.findings import Findings, from_json
-from warmstart.data.joined import TEXTS
+from warmstart.data.joins import TEXTS
+from warmstart.data.schema import Schema
 from warmstart.data.source import Source, Wanted, unit
 from warmstart.data.values import Fault, Values
 from warmstart.errors import DataError, nearest
-from warmstart.progress import Progress, silent
-from warmstart.schema import Schema
+from warmstart.runtime.progress import Progress, silent
+from warmstart.storage.artifacts import describe
 
 __all__ = ["Table", "from_rows", "load", "open_written", "write"]
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from warmstart.data import structures
+from warmstart.data import structured_values as structures
+from warmstart.data.schema import STRUCTURED, Column
 from warmstart.data.source import Wanted
-from warmstart.schema import STRUCTURED, Column
 
 
 class Fault(Exception):

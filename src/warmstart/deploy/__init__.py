@@ -1,1 +1,1 @@
-"""Using a finished model: answers to texts. Nothing in here trains, or imports what does."""
+"""Models in use: exports, an HTTP server, and a corpus labelled on a cluster."""

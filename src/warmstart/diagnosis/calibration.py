@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from warmstart.tasks.common.saved import COLDEST, HOTTEST
+from warmstart.tasks.shared.task_config import COLDEST, HOTTEST
 
 BINS = 15
 Numbers = NDArray[np.float64]

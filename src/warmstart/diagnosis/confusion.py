@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from warmstart.tasks.base import Shown
-from warmstart.tasks.common.tables import table
+from warmstart.tasks.shared.error_tables import table
 
 MOST = 20
 """Confusions that are listed."""

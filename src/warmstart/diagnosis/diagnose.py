@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from warmstart.artifacts import recover, write_json
-from warmstart.deploy.predictor import Predictor
-from warmstart.diagnosis.answered import Answered, column_at, read_answered, with_columns
+from warmstart.diagnosis.confidence import doubts
 from warmstart.diagnosis.confusion import confusion, frequent_confusions
-from warmstart.diagnosis.doubt import doubts
+from warmstart.diagnosis.evaluated_rows import Answered, column_at, read_answered, with_columns
 from warmstart.diagnosis.label_errors import Looking, find_label_errors
 from warmstart.diagnosis.mistakes import mistakes
 from warmstart.diagnosis.slices import LEAST, groups_of, slices
 from warmstart.diagnosis.thresholds import check_share
 from warmstart.errors import DataError, RunError
-from warmstart.jsons import MEGABYTE, read_object
-from warmstart.pipeline import cache_folder
-from warmstart.progress import Progress, silent
+from warmstart.evaluation.run import RunFolder
+from warmstart.inference.predictor import Predictor
+from warmstart.pipeline.prepare import Parts, Rows, read_parts
 from warmstart.recipe import MEMORY
-from warmstart.run import Run
-from warmstart.stages.prepare import Parts, Rows, read_parts
+from warmstart.runtime.progress import Progress, silent
+from warmstart.storage.artifacts import recover, write_json
+from warmstart.storage.cache import cache_folder
+from warmstart.storage.json_files import MEGABYTE, read_object
 from warmstart.tasks.base import Task
 
 FOUND = "diagnosis.json"
@@ -30,7 +30,7 @@ MISTAKES = 20
 
 
 def diagnose(
-    run: Run,
+    run: RunFolder,
     *,
     by: Sequence[str] = (),
     precisions: Sequence[float] = (),
@@ -85,7 +85,7 @@ def diagnose(
     return said
 
 
-def _parts(run: Run, task: Task[Any], work: Path, rows: Rows | None, progress: Progress) -> tuple[Any, list[str]]:
+def _parts(run: RunFolder, task: Task[Any], work: Path, rows: Rows | None, progress: Progress) -> tuple[Any, list[str]]:
     """The rows of the run, if they can be read again, else why not."""
     if run.recipe.data.train == MEMORY and rows is None:
         return None, ["the rows were handed over in Python, so their texts are not at hand"]
@@ -121,7 +121,7 @@ def _errors(found: Answered, task: Task[Any], by: dict[str, list[str | None]], m
     return {**said, "tables": tables} if tables else said
 
 
-def _before(run: Run) -> Any:
+def _before(run: RunFolder) -> Any:
     """The label errors of an earlier diagnosis: the training rows are the same."""
     try:
         return read_object(run.folder / FOUND, RunError, 64 * MEGABYTE).get("label_errors")

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warmstart.data.table import Table
-from warmstart.deploy.features import Extractor
-from warmstart.diagnosis.answered import Tables, places_of
-from warmstart.diagnosis.folds import trained_chances
+from warmstart.diagnosis.cross_validation import trained_chances
+from warmstart.diagnosis.evaluated_rows import Tables, places_of
 from warmstart.diagnosis.mistakes import text_of
 from warmstart.errors import MissingExtra, RecipeError
-from warmstart.progress import Progress, silent
-from warmstart.run import Run
+from warmstart.evaluation.run import RunFolder
+from warmstart.inference.features import Extractor
+from warmstart.runtime.progress import Progress, silent
 from warmstart.tasks.base import Task
 
 Numbers = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Looking:
 
 
 def find_label_errors(
-    run: Run, task: Task[Any], tables: Tables, looking: Looking, most: int, progress: Progress = silent
+    run: RunFolder, task: Task[Any], tables: Tables, looking: Looking, most: int, progress: Progress = silent
 ) -> dict[str, Any]:
     """The training rows whose label is probably wrong, the least believable first."""
     schema = task.schema(task.options)
@@ -118,13 +118,13 @@ def cut(labels: list[str], texts: list[Any], folds: int) -> Places:
     return found
 
 
-def vectors_of(run: Run, rows: Table, progress: Progress) -> Numbers:
+def vectors_of(run: RunFolder, rows: Table, progress: Progress) -> Numbers:
     """The vector of each row by the encoder that the run started from, which has seen none of its labels."""
     recipe = run.recipe
     if not recipe.model:
         raise RecipeError("--label-errors: the recipe starts an encoder from scratch; say --how trained")
     said = recipe.window
-    extractor = Extractor.load(recipe.model, window=said.tokens, keep=said.keep, precision="auto")
+    extractor = Extractor.load(recipe.model, max_tokens=said.max_tokens, window=said.method, precision="auto")
     names = [name for name in ("text", "pair") if name in rows.rows.column_names]
     texts = (
         dict(zip(names, values, strict=True)) for values in zip(*(rows.column(name) for name in names), strict=True)

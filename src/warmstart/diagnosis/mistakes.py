@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from warmstart.diagnosis.answered import Answered
-from warmstart.schema import Schema
+from warmstart.data.schema import Schema
+from warmstart.diagnosis.evaluated_rows import Answered
 
 CHARACTERS = 300
 """Of a text that is shown; what is left out is marked."""

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from warmstart.diagnosis.answered import Answered
-from warmstart.experiments.compare import LEVEL
-from warmstart.experiments.estimates import holm, over_rows
-from warmstart.schema import Schema
-from warmstart.tasks.common.tables import quantiles
+from warmstart.data.schema import Schema
+from warmstart.diagnosis.evaluated_rows import Answered
+from warmstart.evaluation.comparison import LEVEL
+from warmstart.evaluation.statistics import holm, over_rows
+from warmstart.tasks.shared.error_tables import quantiles
 
 LEAST = 10
 """Rows that a slice and the rest must have to be looked at."""

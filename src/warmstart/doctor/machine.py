@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from warmstart.encoders.precision import has_bf16, resolve
-from warmstart.environment import environment, memory, usable_cores
-from warmstart.reporting.pdf import find_browser
+from warmstart.models.precision import has_bf16, resolve
+from warmstart.report.pdf import find_browser
+from warmstart.runtime.environment import environment, memory, usable_cores
 
 
 def machine(cache: Path) -> dict[str, Any]:

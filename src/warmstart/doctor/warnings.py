@@ -28,7 +28,7 @@ def machine_warnings(found: Mapping[str, Any], packages: Sequence[Package]) -> I
             f"type: export OMP_NUM_THREADS={found['cores']}"
         )
     if found["memory_gb"] < LITTLE_MEMORY:
-        yield f"{found['memory_gb']} GB of memory is little; take a small encoder, and lower learn.batch"
+        yield f"{found['memory_gb']} GB of memory is little; take a small encoder, and lower training.batch_size"
     for name in ("cache", "here"):
         if found[f"{name}_free_gb"] < LITTLE_DISK:
             where = f"{found['cache']} (WARMSTART_CACHE says where)" if name == "cache" else "the current folder"
@@ -53,19 +53,20 @@ def _surroundings(found: Mapping[str, Any]) -> Iterator[str]:
 
 def recipe_warnings(recipe: Recipe, found: Mapping[str, Any]) -> Iterator[str]:
     """Settings of a recipe that are known to go wrong, on this machine or anywhere."""
-    learn, layers = recipe.learn, recipe.layers
+    training, layers = recipe.training, recipe.layers
     whole = layers.lora is None and layers.freeze != "encoder"
-    if whole and learn.rate > HIGH and recipe.scratch is None:
+    if whole and training.learning_rate > HIGH and recipe.from_scratch is None:
         yield (
-            f"learn.rate: {learn.rate:g} is known to destroy what an encoder knows, where all of it learns; "
+            f"training.learning_rate: {training.learning_rate:g} is known to destroy what an encoder "
+            "knows when all of it is trained; "
             "say 5e-5 or less, or measure it by `forgetting`"
         )
-    if not learn.bias_correction:
-        yield "learn.bias_correction: false fails with some seeds on small data; say true, or look at several seeds"
-    if learn.precision == "fp16" and found["accelerator"] is None:
-        yield "learn.precision: fp16 without a GPU is slow and may lose small gradients; say auto"
-    if learn.precision == "bf16" and not found["bf16"]:
-        yield "learn.precision: bf16 is imitated here, slower than fp32; say auto"
+    if not training.adam_bias_correction:
+        yield "training.adam_bias_correction: false fails with some seeds on small data; set true, or try several seeds"
+    if training.precision == "fp16" and found["accelerator"] is None:
+        yield "training.precision: fp16 without a GPU is slow and may lose small gradients; say auto"
+    if training.precision == "bf16" and not found["bf16"]:
+        yield "training.precision: bf16 is imitated here, slower than fp32; say auto"
     workers = recipe.trainer.get("dataloader_num_workers", 0)
     if isinstance(workers, int) and workers > found["cores"]:
         yield f"trainer.dataloader_num_workers: {workers} on {found['cores']} cores get in each other's way; say 0"

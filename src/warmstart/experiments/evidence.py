@@ -12,35 +12,38 @@ from typing import Any
 
 import numpy as np
 
-from warmstart import processes
-from warmstart.artifacts import disk_errors, write_json, write_text
-from warmstart.claims import claimed
+from warmstart.baselines import tfidf
 from warmstart.errors import DataError, ModelError, RecipeError, RunError
-from warmstart.experiments import tfidf
-from warmstart.experiments.compare import Comparison, Summary, compare, compare_all, number, summarise
-from warmstart.experiments.estimates import holm, over_rows
-from warmstart.experiments.kept import Kept, choose, put_together
+from warmstart.evaluation.comparison import Comparison, Summary, compare, compare_all, number, summarise
+from warmstart.evaluation.run import RunFolder
+from warmstart.evaluation.run_result import Row
+from warmstart.evaluation.statistics import holm, over_rows
 from warmstart.experiments.repeat import PAUSE, make_variants, repeat, run_folder, strip
-from warmstart.experiments.rows import Row
+from warmstart.experiments.selection import Kept, choose, put_together
 from warmstart.experiments.variants import ASKED, check, references, variants_of
-from warmstart.pipeline import cache_folder, claim
-from warmstart.progress import Progress, silent
+from warmstart.pipeline.prepare import read_rows
+from warmstart.pipeline.run_recipe import claim
 from warmstart.recipe import Recipe, absolute
-from warmstart.run import Run
-from warmstart.stages.prepare import read_rows
+from warmstart.runtime import processes
+from warmstart.runtime.progress import Progress, silent
+from warmstart.storage.artifacts import disk_errors, write_json, write_text
+from warmstart.storage.cache import cache_folder
+from warmstart.storage.locks import claimed
 
 VARIANTS = "variants"
 """The folder of all runs, by variant and seed, in the run that sums them up."""
 
 
-def gather(recipe: Recipe, folder: str | Path, progress: Progress = silent, resume_anyway: Iterable[str] = ()) -> Run:
+def gather(
+    recipe: Recipe, folder: str | Path, progress: Progress = silent, resume_anyway: Iterable[str] = ()
+) -> RunFolder:
     """Carry out a recipe with every seed and beside every baseline it asks for, and keep one model as the run's.
 
     After a kill the same call goes on. Several processes may make it at once and share the trainings between them.
     """
     folder = Path(folder)
     claim(folder)
-    if (folder / "recipe.yaml").is_file() and not Run(folder).recipe.repeated:
+    if (folder / "recipe.yaml").is_file() and not RunFolder(folder).recipe.repeated:
         raise RunError(f"{folder} holds a stopped run of one training; choose another with --out, or remove it")
     check(recipe)
     if processes.count() > 1:
@@ -62,14 +65,14 @@ def gather(recipe: Recipe, folder: str | Path, progress: Progress = silent, resu
                 shutil.rmtree(folder)
             raise
         _finish(recipe, folder, rows, progress)
-    return Run(folder)
+    return RunFolder(folder)
 
 
 def _finish(recipe: Recipe, folder: Path, rows: Sequence[Row], progress: Progress) -> None:
     """Keep what is to be kept and sum up, once, whichever process comes first."""
-    while not Run(folder).finished:
+    while not RunFolder(folder).finished:
         with claimed(folder / ".keep.lock") as mine:
-            if mine and not Run(folder).finished:
+            if mine and not RunFolder(folder).finished:
                 _keep(recipe, folder, rows, progress)
         if not mine:
             time.sleep(PAUSE)
@@ -78,7 +81,7 @@ def _finish(recipe: Recipe, folder: Path, rows: Sequence[Row], progress: Progres
 def _keep(recipe: Recipe, folder: Path, rows: Sequence[Row], progress: Progress) -> None:
     """Publish the kept model and the evidence; metrics come last, since they say that a run is finished."""
     asked = [row for row in rows if row.variant == ASKED]
-    kept = choose(asked, recipe.keep)
+    kept = choose(asked, recipe.select)
     first = make_variants(recipe, variants_of(recipe), recipe.seed)[ASKED]
     parts = read_rows(first, cache_folder(), silent)
     if recipe.task.name == "classify":

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from warmstart.artifacts import describe, write_json, write_text
-from warmstart.claims import claimed, holder
 from warmstart.errors import RecipeError, RunError, TrainingError
-from warmstart.experiments.rows import FAILURE, Row, read_row
-from warmstart.jsons import read_object
-from warmstart.pipeline import carry_out
-from warmstart.progress import Progress, silent
+from warmstart.evaluation.run import RunFolder
+from warmstart.evaluation.run_result import FAILURE, Row, read_row
+from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import MEMORY, Recipe, absolute, flat, make_recipe, put
-from warmstart.run import Run
+from warmstart.runtime.progress import Progress, silent
+from warmstart.storage.artifacts import describe, write_json, write_text
+from warmstart.storage.json_files import read_object
+from warmstart.storage.locks import claimed, holder
 
 HEAVY = ("model", "checkpoints")
 """Parts of a run that its numbers do not need."""
@@ -49,7 +49,7 @@ def repeat(
         variants: Dotted keys and values that make each variant; none for the recipe as it stands.
         keep: `numbers` removes each run's model and checkpoints once it is measured; names of variants do so for all
             others.
-        resume_anyway: As in `carry_out`.
+        resume_anyway: As in `run_recipe`.
     """
     folder = Path(folder)
     plan = {
@@ -116,7 +116,7 @@ def _one(recipe: Recipe, place: Path, name: str, progress: Progress, anyway: Ite
     else:
         progress.say(f"{name}, seed {recipe.seed}")
         try:
-            carry_out(recipe, place, progress, resume_anyway=anyway)
+            run_recipe(recipe, place, progress, resume_anyway=anyway)
         except TrainingError as error:
             progress.say(f"{place}: {error}")
             write_text(place / FAILURE, f"{error}\n")
@@ -135,7 +135,7 @@ def _ended(place: Path) -> bool:
 
 def check_same(recipe: Recipe, place: Path) -> None:
     """Refuse a run that was made by another recipe than the one asked for, with the differences."""
-    there, asked = _settings(Run(place).recipe), _settings(recipe)
+    there, asked = _settings(RunFolder(place).recipe), _settings(recipe)
     other = [key for key in asked if there.get(key) != asked[key]]
     if other:
         told = "\n".join(f"  {key}: there {there.get(key)!r}, asked for {asked[key]!r}" for key in other)

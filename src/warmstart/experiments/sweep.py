@@ -15,19 +15,19 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from warmstart import processes
-from warmstart.artifacts import write_text
-from warmstart.claims import alone, claimed
 from warmstart.errors import Busy, RecipeError, RunError, TrainingError, nearest
-from warmstart.experiments.journal import Journal
+from warmstart.evaluation.run import RunFolder
+from warmstart.evaluation.run_result import FAILURE
 from warmstart.experiments.repeat import check_files, strip
-from warmstart.experiments.rows import FAILURE
-from warmstart.jsons import read_text
-from warmstart.pipeline import carry_out
-from warmstart.progress import Progress, silent
+from warmstart.experiments.sweep_journal import Journal
+from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import Recipe, Sweep, absolute, flat, load_sweep
-from warmstart.recipe.sweeps import settings_in
-from warmstart.run import Run
+from warmstart.recipe.sweep_files import settings_in
+from warmstart.runtime import processes
+from warmstart.runtime.progress import Progress, silent
+from warmstart.storage.artifacts import write_text
+from warmstart.storage.json_files import read_text
+from warmstart.storage.locks import alone, claimed
 
 ASKED = "sweep.yaml"
 """The sweep with its recipe, complete."""
@@ -100,7 +100,7 @@ class Worker:
                     waited = True
                 else:
                     try:
-                        self._carry_out(number)
+                        self._run_trial(number)
                         continue
                     except Busy as error:  # a stage that trials share is made by another worker
                         self.progress.say(str(error))
@@ -133,7 +133,7 @@ class Worker:
     def _lock_of(self, number: int) -> Path:
         return self.folder / "trials" / f".{number}.lock"
 
-    def _carry_out(self, number: int) -> None:
+    def _run_trial(self, number: int) -> None:
         """Carry out a trial, or go on with it, and tell the journal how it ended."""
         place = trial_folder(self.folder, number)
         if not ended(place):
@@ -143,7 +143,7 @@ class Worker:
             measured = self._measured(trial) if self.sweep.prune != "none" else None
             try:
                 recipe = settings_in(self.recipe, settings, f"trial {number}")
-                carry_out(recipe, place, self.progress, resume_anyway=MAY_DIFFER, measured=measured)
+                run_recipe(recipe, place, self.progress, resume_anyway=MAY_DIFFER, measured=measured)
             except Pruned as error:
                 write_text(place / PRUNED, f"{error}\n")
             except (TrainingError, RecipeError) as error:  # these settings do not go; others may
@@ -190,7 +190,7 @@ def outcome(place: Path, metric: str | None) -> tuple[float | None, str, str]:
     for name, state in ((FAILURE, "FAIL"), (PRUNED, "PRUNED")):
         if (place / name).is_file():
             return None, state, read_text(place / name, RunError).strip()
-    found = Run(place).metrics["dev"]
+    found = RunFolder(place).metrics["dev"]
     name = metric or next(iter(found))  # the task names its metrics with the headline first
     if name not in found:
         raise RecipeError(f"metric: {name} is not measured on dev; {nearest(name, found)}")

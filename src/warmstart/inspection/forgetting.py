@@ -17,11 +17,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from warmstart.encoders.precision import Precision, computing
-from warmstart.encoders.states import encoder_in, hidden_states
 from warmstart.inspection.agreement import Agreement
-from warmstart.inspection.masks import Exam
-from warmstart.inspection.reader import Reader, states_of_masked
+from warmstart.inspection.masked_texts import Exam
+from warmstart.inspection.token_reader import Reader, states_of_masked
+from warmstart.models.hidden_states import encoder_in, hidden_states
+from warmstart.models.precision import Precision, computing
 
 
 @dataclass(frozen=True)

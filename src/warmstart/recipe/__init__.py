@@ -1,8 +1,20 @@
 """The recipe: which model, on what data, trained how; typed, read from YAML, and never importing torch."""
 
+from warmstart.recipe.fields import (
+    Checkpoints,
+    Data,
+    File,
+    Format,
+    Head,
+    Layers,
+    Lora,
+    Split,
+    TaskChoice,
+    Training,
+    Window,
+)
 from warmstart.recipe.forgetting import Forgetting
 from warmstart.recipe.multitask import Multitask
-from warmstart.recipe.parts import Data, File, Format, Layers, Learn, Lora, Saves, Split, TaskChoice, Window
 from warmstart.recipe.recipe import (
     FILES,
     MEMORY,
@@ -15,32 +27,33 @@ from warmstart.recipe.recipe import (
     put,
     shipped,
 )
-from warmstart.recipe.stages import WITHIN, Before, Pretrain, Scratch
+from warmstart.recipe.stages import WITHIN, FromScratch, Pretrain, Stage
 from warmstart.recipe.sweep import Range, Sweep
-from warmstart.recipe.sweeps import load_sweep, shipped_sweeps
+from warmstart.recipe.sweep_files import load_sweep, shipped_sweeps
 
 __all__ = [
     "FILES",
     "MEMORY",
     "SHIPPED",
     "WITHIN",
-    "Before",
+    "Checkpoints",
     "Data",
     "File",
     "Forgetting",
     "Format",
+    "FromScratch",
+    "Head",
     "Layers",
-    "Learn",
     "Lora",
     "Multitask",
     "Pretrain",
     "Range",
     "Recipe",
-    "Saves",
-    "Scratch",
     "Split",
+    "Stage",
     "Sweep",
     "TaskChoice",
+    "Training",
     "Window",
     "absolute",
     "flat",

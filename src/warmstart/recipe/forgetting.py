@@ -14,14 +14,14 @@ class Forgetting(Options):
 
     text: str | list[str]
     """General text, one text a row: a path, a list of paths, or `hub:NAME[@REVISION][:CONFIG]:SPLIT`."""
-    start: str | None = None
-    """The encoder that counts as the beginning. None: the recipe's `model`, in all its stages."""
+    reference: str | None = None
+    """The encoder to compare with. None: the recipe's `model`, in all its stages."""
     column: str = "text"
     """The file's column that holds the text."""
     rows: Annotated[int, Field(ge=1)] = 200
     """How many of the texts the encoder is asked about, drawn once. Where the model has no head for masked tokens, one
     is fitted first, on others of the texts: at most ten times as many, and at least as many must be there."""
-    tokens: Annotated[int, Field(ge=8)] = 128
-    """The most tokens of a text that are looked at, special ones included."""
-    every: Annotated[int, Field(ge=1)] | None = None
-    """Ask every so many optimizer steps too. None: before and after the training."""
+    max_tokens: Annotated[int, Field(ge=8)] = 128
+    """The most tokens of a text that are read, special tokens included."""
+    every_steps: Annotated[int, Field(ge=1)] | None = None
+    """Measure every so many optimizer steps, too. None: before and after the training."""

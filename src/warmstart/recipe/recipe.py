@@ -15,10 +15,10 @@ from pydantic import Field, field_validator, model_validator
 
 from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options, meaning
+from warmstart.recipe.fields import Checkpoints, Data, File, Head, Layers, TaskChoice, Training, Window
 from warmstart.recipe.forgetting import Forgetting
-from warmstart.recipe.parts import Data, File, Layers, Learn, Saves, TaskChoice, Window
-from warmstart.recipe.stages import WITHIN, Before, Corpus, Scratch
-from warmstart.yamls import read_yaml
+from warmstart.recipe.stages import WITHIN, Corpus, FromScratch, Stage
+from warmstart.storage.yaml_files import read_yaml
 
 SHIPPED = "recipes:"
 """Stands before the name of a recipe that comes with warmstart, which says all but the model and the data."""
@@ -33,8 +33,8 @@ class Recipe(Options):
 
     model: str = ""
     """The pretrained encoder: a folder, or a name on the Hugging Face Hub."""
-    scratch: Scratch | None = None
-    """Instead of `model`: an encoder that starts from random numbers, with a tokenizer of its own."""
+    from_scratch: FromScratch | None = None
+    """Instead of `model`: an encoder with random weights and a tokenizer of its own."""
     task: TaskChoice = TaskChoice()
     """What is learned: a name, or a mapping with `name` and the task's own options."""
     data: Data
@@ -42,33 +42,33 @@ class Recipe(Options):
     window: Window = Window()
     """Which tokens of a text the encoder sees."""
     layers: Layers = Layers()
-    """Which layers learn, when, at what rate, from what start, and which the head reads."""
-    learn: Learn = Learn()
+    """Which layers are trained, when, at which learning rate, and which are re-initialized."""
+    head: Head = Head()
+    """What is put on top of the encoder, and what it reads."""
+    training: Training = Training()
     """How the model is trained."""
-    before: list[Before] = []
-    """Stages before this training, in order: each starts from the encoder that the one before it left."""
-    reuse: bool = True
-    """With `before`: whether a stage that was finished before, by any run, is used again instead of trained again."""
-    checkpoints: Saves = Saves()
-    """When a training saves itself, so that it can go on after a kill."""
+    stages: list[Stage] = []
+    """Stages before the fine-tuning, in order: each starts from the encoder that the one before it left."""
+    reuse_stages: bool = True
+    """Whether a stage that any run has finished is reused instead of trained again."""
+    checkpoints: Checkpoints = Checkpoints()
+    """When a training saves a checkpoint, so that it can resume after a kill."""
     seed: int = 0
-    """Seed of everything random: the split, the head's first weights, the order of rows, dropout."""
-    head_seed: int | None = None
-    """Seed of the first weights of what is not pretrained: the head, and blocks that are renewed. None: `seed`."""
+    """Seed of everything random: the split, the initial weights of the head, the order of rows, dropout."""
+    init_seed: int | None = None
+    """Seed of the initial weights of what is not pretrained: the head, and re-initialized blocks. None: `seed`."""
     seeds: Annotated[int, Field(ge=1)] | None = None
-    """Train so many times, with `seed` and the seeds after it, on the same rows. None: once."""
-    keep: Literal["best", "average", "ensemble"] = "best"
-    """What becomes of the models of several seeds: the `best` on dev rows is kept (without such rows the first, since
-    test rows may not choose), the `average` of their weights, or all as an `ensemble` whose answers are averaged."""
+    """Train this many times, with `seed` and the seeds after it, on the same rows. None: once."""
+    select: Literal["best", "average", "ensemble"] = "best"
+    """What becomes of the models of several seeds: the `best` on dev rows is kept (without dev rows the first, since
+    test rows may not select), the `average` of their weights, or all as an `ensemble` whose answers are averaged."""
     baseline: Literal["plain"] | None = None
-    """Train `plain` fine-tuning beside it, on the same rows with the same seeds, and compare. None: no such runs."""
+    """Train `plain` fine-tuning beside it, on the same rows with the same seeds, and compare. None: no baseline."""
     ablate: list[str] = []
-    """Fields whose worth is asked for, as `[layers.decay, window]`: each is put on plain fine-tuning alone, and is
-    taken away from what is asked for, with the same seeds."""
-    head: Literal["keep", "new"] = "keep"
-    """Whether to `keep` the head the model comes with (its labels must be the data's), or to draw a `new` one."""
+    """Fields to ablate, as `[layers.lr_decay, window]`: each is added to plain fine-tuning alone, and removed from the
+    full recipe, with the same seeds."""
     forgetting: Forgetting | None = None
-    """What the encoder still knows of general text, before, while and after it learns the task. None: not asked."""
+    """What the encoder still knows of general text, before, during and after training. None: not measured."""
     trainer: dict[str, Any] = {}
     """Passed on to `transformers.TrainingArguments`; what the fields above say cannot be said here."""
 
@@ -79,15 +79,24 @@ class Recipe(Options):
 
     @model_validator(mode="after")
     def _an_encoder(self) -> Self:
-        if not self.model and self.scratch is None:
+        if not self.model and self.from_scratch is None:
             raise ValueError(f"model is missing; it says: {meaning(Recipe, 'model')}")
-        if self.model and self.scratch is not None:
-            raise ValueError("model and scratch both say what to start from; drop one")
+        if self.model and self.from_scratch is not None:
+            raise ValueError("model and from_scratch both say what to start from; drop one")
+        return self
+
+    @model_validator(mode="after")
+    def _a_frozen_encoder_gives_one_layer(self) -> Self:
+        if self.layers.freeze == "encoder" and self.head.layers == "scalar-mix":
+            raise ValueError(
+                "layers.freeze: encoder caches one layer, or several joined, and scalar-mix is learned; "
+                "choose another head.layers"
+            )
         return self
 
     def alone(self, model: str) -> Self:
         """The same recipe without the stages before it, starting from a model."""
-        return self.model_copy(update={"model": model, "before": [], "scratch": None})
+        return self.model_copy(update={"model": model, "stages": [], "from_scratch": None})
 
     @property
     def repeated(self) -> bool:
@@ -124,7 +133,7 @@ def recipe_of(values: Mapping[str, Any], where: str, lines: Mapping[str, int], f
 
 def shipped() -> dict[str, Path]:
     """The recipes that come with warmstart, by name; found by scanning."""
-    return {path.stem: path for path in sorted((Path(__file__).parent.parent / "recipes").glob("*.yaml"))}
+    return {path.stem: path for path in sorted((Path(__file__).parent / "shipped").glob("*.yaml"))}
 
 
 def _shipped(name: str) -> Path:
@@ -151,7 +160,7 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def put(values: dict[str, Any], key: str, value: Any) -> None:
-    """Set a dotted key in nested mappings: `put(v, "learn.rate", 1e-4)`."""
+    """Set a dotted key in nested mappings: `put(v, "training.learning_rate", 1e-4)`."""
     *parents, last = key.split(".")
     for parent in parents:
         below = values.get(parent)
@@ -180,27 +189,29 @@ def _from(recipe: Recipe, folder: Path) -> Recipe:
     data = recipe.data
     parts = {part: _part_from(getattr(data, part), folder) for part in FILES}
     model = str(folder / recipe.model) if recipe.model and (folder / recipe.model).is_dir() else recipe.model
-    before = [one.model_copy(update=_stage_from(one, folder)) for one in recipe.before]
-    changed = {"model": model, "data": data.model_copy(update=parts), "before": before}
+    stages = [stage.model_copy(update=_stage_from(stage, folder)) for stage in recipe.stages]
+    changed = {"model": model, "data": data.model_copy(update=parts), "stages": stages}
     if recipe.forgetting is not None:
         said = recipe.forgetting
-        start = str(folder / said.start) if said.start and (folder / said.start).is_dir() else said.start
-        changed["forgetting"] = said.model_copy(update={"text": _part_from(said.text, folder), "start": start})
+        reference = (
+            str(folder / said.reference) if said.reference and (folder / said.reference).is_dir() else said.reference
+        )
+        changed["forgetting"] = said.model_copy(update={"text": _part_from(said.text, folder), "reference": reference})
     return recipe.model_copy(update=changed)
 
 
-def _stage_from(stage: Before, folder: Path) -> dict[str, Any]:
+def _stage_from(stage: Stage, folder: Path) -> dict[str, Any]:
     """What changes in a stage when its paths are taken from a folder."""
     if stage.multitask is not None:
         files = [str(folder / file) for file in stage.multitask.others]
         return {"multitask": stage.multitask.model_copy(update={"others": files})}
-    if stage.pretrain is None or isinstance(stage.pretrain.on, str):
+    if stage.pretrain is None or isinstance(stage.pretrain.corpus, str):
         return {}
-    on: Corpus = {
+    corpus: Corpus = {
         name: [one if one == WITHIN else _part_from(one, folder) for one in files]
-        for name, files in stage.pretrain.on.items()
+        for name, files in stage.pretrain.corpus.items()
     }
-    return {"pretrain": stage.pretrain.model_copy(update={"on": on})}
+    return {"pretrain": stage.pretrain.model_copy(update={"corpus": corpus})}
 
 
 def _part_from(part: Any, folder: Path) -> Any:

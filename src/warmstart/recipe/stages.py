@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from warmstart.options import Options
+from warmstart.recipe.fields import File, Fraction, Layers, Training
 from warmstart.recipe.multitask import Multitask
-from warmstart.recipe.parts import File, Fraction, Layers, Learn
 
 WITHIN = "within-task"
 """Stands for the texts of the recipe's own training rows."""
@@ -17,33 +17,35 @@ DOMAINS = ("in-domain", "cross-domain")
 Corpus = dict[Literal["in-domain", "cross-domain"], list[str | File]]
 
 
-class Scratch(Options):
-    """An encoder that starts from random numbers, with a tokenizer learned from the texts of the first stage."""
+class FromScratch(Options):
+    """An encoder with random weights, and a tokenizer trained on the texts of the first stage."""
 
     architecture: str = "bert"
-    """Its architecture, by the name that `transformers` has for it."""
-    layers: Annotated[int, Field(ge=1)] = 4
-    """Blocks."""
-    width: Annotated[int, Field(ge=4)] = 256
-    """Numbers that stand for a token between blocks."""
-    heads: Annotated[int, Field(ge=1)] = 4
-    """Attention heads of a block; the width must be divisible by them."""
-    vocabulary: Annotated[int, Field(ge=300)] = 8000
-    """The most pieces the tokenizer knows."""
-    tokens: Annotated[int, Field(ge=8)] = 512
+    """Its architecture, by its name in `transformers`."""
+    num_layers: Annotated[int, Field(ge=1)] = 4
+    """Number of blocks."""
+    hidden_size: Annotated[int, Field(ge=4)] = 256
+    """Width of the hidden states."""
+    num_heads: Annotated[int, Field(ge=1)] = 4
+    """Attention heads of a block; the hidden size must be divisible by them."""
+    vocab_size: Annotated[int, Field(ge=300)] = 8000
+    """The most tokens in the tokenizer's vocabulary."""
+    max_tokens: Annotated[int, Field(ge=8)] = 512
     """The longest text it takes, in tokens."""
 
     @model_validator(mode="after")
-    def _heads_share_the_width(self) -> Self:
-        if self.width % self.heads:
-            raise ValueError(f"heads: found {self.heads}, which does not divide the width {self.width}")
+    def _heads_divide_the_hidden_size(self) -> Self:
+        if self.hidden_size % self.num_heads:
+            raise ValueError(
+                f"num_heads: found {self.num_heads}, which does not divide the hidden size {self.hidden_size}"
+            )
         return self
 
 
 class Pretrain(Options):
-    """Learn from raw text before the task: further pre-training, or the first one of an encoder from scratch."""
+    """Pre-training on raw text before the task: further pre-training, or the first one of an encoder from scratch."""
 
-    on: Literal["within-task"] | Corpus = "within-task"
+    corpus: Literal["within-task"] | Corpus = "within-task"
     """The texts: `within-task`, those of the recipe's own training rows; `in-domain: [files]`, of its kind; or
     `cross-domain: [files]`, of others. A file may be a mapping with `file` and `columns`, and `within-task` one too."""
     objective: Literal["mlm", "mlm+nsp", "mlm+sop", "clm"] = "mlm"
@@ -51,20 +53,20 @@ class Pretrain(Options):
     order two stand (`mlm+sop`); or each token from those before it (`clm`)."""
     task: dict[str, Any] = {}
     """Further options of the task `masked`, such as `mask` and `unit`."""
-    tokens: Annotated[int, Field(ge=8)] = 128
-    """The most tokens of a sequence, special ones included."""
+    max_tokens: Annotated[int, Field(ge=8)] = 128
+    """The most tokens of a sequence, special tokens included."""
     steps: Annotated[int, Field(ge=1)] | None = None
-    """Optimizer steps. None: as `learn` says."""
+    """Optimizer steps. None: as `training` says."""
     hold_out: Fraction = 0.05
     """Share of the texts that is not learned from but measured on; 0 for none."""
-    learn: Learn = Learn(epochs=1)
+    training: Training = Training(epochs=1)
     """How it is trained; by default every text is seen once."""
     layers: Layers = Layers()
-    """Which layers learn, when and at what rate."""
+    """Which layers are trained, when, and at which learning rate."""
     seed: int = 0
     """Seed of this stage, so that fine-tunings with other seeds share it."""
 
-    @field_validator("on", mode="before")
+    @field_validator("corpus", mode="before")
     @classmethod
     def _texts_in_words(cls, value: Any) -> Any:
         files = isinstance(value, dict) and len(value) == 1 and set(value) <= set(DOMAINS)
@@ -74,17 +76,17 @@ class Pretrain(Options):
 
     @model_validator(mode="after")
     def _steps_once(self) -> Self:
-        if self.steps is not None and self.learn.max_steps is not None:
-            raise ValueError("steps: and learn.max_steps say the same; drop one")
+        if self.steps is not None and self.training.max_steps is not None:
+            raise ValueError("steps: and training.max_steps say the same; drop one")
         return self
 
     @property
     def files(self) -> list[str | File]:
         """The files of texts, in order; `within-task` for the task's own."""
-        return [WITHIN] if isinstance(self.on, str) else next(iter(self.on.values()))
+        return [WITHIN] if isinstance(self.corpus, str) else next(iter(self.corpus.values()))
 
 
-class Before(Options):
+class Stage(Options):
     """One stage before the fine-tuning."""
 
     pretrain: Pretrain | None = None

@@ -70,8 +70,8 @@ class Sweep(Options):
     """What is searched around: a recipe file, `recipes:NAME` for one that comes with warmstart, or a recipe as it
     stands. None: it is given on the command line."""
     search: Annotated[dict[str, list[Any] | Range], Field(min_length=1)]
-    """For each dotted field of the recipe its choices, as `learn.batch: [16, 32]`; or a range, as
-    `learn.rate: {low: 1e-5, high: 1e-4, log: true}`."""
+    """For each dotted field of the recipe its choices, as `training.batch_size: [16, 32]`; or a range, as
+    `training.learning_rate: {low: 1e-5, high: 1e-4, log: true}`."""
     trials: Annotated[int, Field(ge=1)] | None = None
     """How many settings are tried. None: 20, or every one of a grid."""
     sampler: Literal["auto", "tpe", "random", "grid"] = "auto"

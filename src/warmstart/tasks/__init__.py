@@ -7,9 +7,9 @@ import pkgutil
 from collections.abc import Mapping
 from typing import Any
 
+from warmstart.data.schema import Schema
 from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options
-from warmstart.schema import Schema
 from warmstart.tasks.base import Task
 
 

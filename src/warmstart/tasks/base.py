@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
+from warmstart.data.schema import Schema
 from warmstart.errors import DataError, RecipeError
 from warmstart.options import Options
-from warmstart.schema import Schema
-from warmstart.windows import KINDS, Window
+from warmstart.text.windows import METHODS, Window
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 Mixing = Literal["softmax", "sigmoid", "mean"]
@@ -39,7 +39,7 @@ class Task(ABC, Generic[OptionsT]):
     """The metric shown first."""
     own_windows: ClassVar[bool] = False
     """A long row is seen whole, in overlapping windows that are features of their own; answers are joined from them."""
-    keeps: ClassVar[tuple[str, ...]] = KINDS
+    keeps: ClassVar[tuple[str, ...]] = METHODS
     """The windows it can be given, as `keep` of `Window`."""
     new_tokens: tuple[str, ...] = ()
     """Tokens of its own that the tokenizer is to know."""
@@ -139,7 +139,9 @@ class Task(ABC, Generic[OptionsT]):
             smoothing: Share of the target spread over all labels.
         """
         if smoothing:
-            raise RecipeError(f"learn.smoothing: found {smoothing}, but {self.name} has no labels to spread it over")
+            raise RecipeError(
+                f"training.label_smoothing: found {smoothing}, but {self.name} has no labels to spread it over"
+            )
         return None
 
     def competing(self, outputs: Any, labels: Any) -> Any:

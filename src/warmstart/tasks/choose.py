@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import torch
 
-from warmstart import metrics
+from warmstart.data.schema import Column, Schema
 from warmstart.errors import DataError
 from warmstart.options import Options
-from warmstart.schema import Column, Schema
 from warmstart.tasks.base import EXAMPLE, Feature, Mixing, Shown, Task
-from warmstart.tasks.common.tables import share, table
-from warmstart.tasks.common.texts import TEXT, pad, token_ids
-from warmstart.windows import Frame, Window, covered, take, views
+from warmstart.tasks.shared import metrics
+from warmstart.tasks.shared.error_tables import share, table
+from warmstart.tasks.shared.text_inputs import TEXT, pad, token_ids
+from warmstart.text.windows import Frame, Window, covered, take, views
 
 NONE = -1e4
 """The score of an ending that is not there; its probability is 0 in any format, and no infinity spoils a difference."""

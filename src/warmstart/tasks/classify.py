@@ -9,15 +9,15 @@ from typing import Annotated, Any, Literal, Self
 import torch
 from pydantic import Field
 
-from warmstart import metrics
+from warmstart.data.schema import Column, Schema
 from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options
-from warmstart.schema import Column, Schema
 from warmstart.tasks.base import Feature, Mixing, Shown, Task
-from warmstart.tasks.common.labels import CHOSEN, LabelMap
-from warmstart.tasks.common.tables import share, table
-from warmstart.tasks.common.texts import PAIR, TEXT, encode_texts, pad
-from warmstart.windows import Window
+from warmstart.tasks.shared import metrics
+from warmstart.tasks.shared.error_tables import share, table
+from warmstart.tasks.shared.labels import CHOSEN, LabelMap
+from warmstart.tasks.shared.text_inputs import PAIR, TEXT, encode_texts, pad
+from warmstart.text.windows import Window
 
 
 class ClassifyOptions(Options):

@@ -12,14 +12,14 @@ import torch
 from pydantic import Field, model_validator
 from torch.nn import functional as F
 
-from warmstart.encoders.language import check_causal, pair_head
+from warmstart.data.schema import Column, Schema
+from warmstart.models.language_model import check_causal, pair_head
 from warmstart.options import Options
-from warmstart.schema import Column, Schema
 from warmstart.tasks.base import Feature, Task
-from warmstart.tasks.common.documents import documents, pairs, segmenter, windows
-from warmstart.tasks.common.masking import IGNORED, Vocabulary, mask
-from warmstart.tasks.common.texts import pad, pad_labels, token_ids
-from warmstart.windows import Frame, Window, slices
+from warmstart.tasks.shared.documents import documents, pairs, segmenter, windows
+from warmstart.tasks.shared.masking import IGNORED, Vocabulary, mask
+from warmstart.tasks.shared.text_inputs import pad, pad_labels, token_ids
+from warmstart.text.windows import Frame, Window, slices
 
 Rate = Annotated[float, Field(gt=0, lt=1)]
 EXAM = 1_000_003
@@ -195,7 +195,7 @@ class Masked(Task[MaskedOptions]):
         frame = Frame.of(tokenizer, False)
         found: list[Feature] = []
         for number, ids in enumerate(token_ids(tokenizer, rows["text"])):
-            for start, end in slices(len(ids), window.tokens - frame.size):
+            for start, end in slices(len(ids), window.max_tokens - frame.size):
                 around = frame.put_around(ids[start:end])
                 more = {"tokens": 0 if start else len(ids), "cut": 0, "of": number, "left": left}
                 found.append({**around, **more})

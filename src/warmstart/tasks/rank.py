@@ -9,19 +9,19 @@ from typing import Annotated, Any, Literal, Self
 import torch
 from pydantic import Field, model_validator
 
-from warmstart import metrics
-from warmstart.encoders.bi import BiEncoder
-from warmstart.encoders.pooled import encoder_options
-from warmstart.encoders.sentence_folder import write_sentence_files
+from warmstart.data.schema import Column, Schema
 from warmstart.errors import DataError, ModelError, RecipeError
+from warmstart.models.bi_encoder import BiEncoder
+from warmstart.models.heads.pooled import encoder_options
+from warmstart.models.sentence_transformers_folder import write_sentence_files
 from warmstart.options import Options
-from warmstart.schema import Column, Schema
 from warmstart.tasks.base import EXAMPLE, Feature, Shown, Task
-from warmstart.tasks.common import negatives, ranking
-from warmstart.tasks.common.judged import first_places, judged
-from warmstart.tasks.common.tables import places_table, table
-from warmstart.tasks.common.texts import encode_texts, pad
-from warmstart.windows import Window
+from warmstart.tasks.shared import metrics, negatives
+from warmstart.tasks.shared import ranking_losses as ranking
+from warmstart.tasks.shared.error_tables import places_table, table
+from warmstart.tasks.shared.relevance import first_places, judged
+from warmstart.tasks.shared.text_inputs import encode_texts, pad
+from warmstart.text.windows import Window
 
 HARDEST = 10
 """Queries that a diagnosis names."""
@@ -144,7 +144,7 @@ class Rank(Task[RankOptions]):
         if not self.cross:
             prompts = {"query": self.options.query_prompt, "document": self.options.document_prompt}
             options = encoder_options(model.config)
-            write_sentence_files(folder, model.width, self.options.pool, window.tokens, prompts, options)
+            write_sentence_files(folder, model.width, self.options.pool, window.max_tokens, prompts, options)
 
     # Rows to features.
 
@@ -192,9 +192,9 @@ class Rank(Task[RankOptions]):
     def _tokens(
         self, tokenizer: Any, window: Window, texts: Sequence[str], pairs: Sequence[str] | None = None
     ) -> list[Feature]:
-        if window.keep == "slices":
+        if window.method == "slices":
             raise RecipeError(
-                "window.keep: found slices, but rank sees one piece of a text; say head, tail or head+tail"
+                "window.method: found slices, but rank sees one piece of a text; say head, tail or head+tail"
             )
         rows = {"text": texts, "pair": pairs or ()}
         return encode_texts(rows, tokenizer, window, pairs is not None)

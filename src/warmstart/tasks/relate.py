@@ -8,17 +8,17 @@ from typing import Any, Literal, Self
 
 import torch
 
-from warmstart import metrics
+from warmstart.data.schema import Column, Schema
 from warmstart.errors import DataError, RecipeError, nearest
 from warmstart.options import Options
-from warmstart.schema import Column, Schema
 from warmstart.tasks.base import Feature, Mixing, Shown, Task
-from warmstart.tasks.common.labels import CHOSEN, LabelMap
-from warmstart.tasks.common.marks import TYPES, marked
-from warmstart.tasks.common.shown import TOKENS, Part, tokenised
-from warmstart.tasks.common.tables import table
-from warmstart.tasks.common.texts import pad, pad_labels
-from warmstart.windows import Frame, Range, Window, around, take
+from warmstart.tasks.shared import metrics
+from warmstart.tasks.shared.entity_markers import TYPES, marked
+from warmstart.tasks.shared.error_tables import table
+from warmstart.tasks.shared.labels import CHOSEN, LabelMap
+from warmstart.tasks.shared.marked_text import TOKENS, Part, tokenised
+from warmstart.tasks.shared.text_inputs import pad, pad_labels
+from warmstart.text.windows import Frame, Range, Window, around, take
 
 LEAST = 8
 """Tokens of a text that a window must show: each entity, marked; twice as many where their types are shown."""
@@ -121,10 +121,12 @@ class Relate(Task[RelateOptions]):
 
     def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
         frame = Frame.of(tokenizer, pair=False)
-        room = window.tokens - frame.size
+        room = window.max_tokens - frame.size
         least = LEAST * (1 if self.options.marker == "plain" else 2)
         if room < least:
-            raise RecipeError(f"window.tokens: found {window.tokens}; two marked entities want {frame.size + least}")
+            raise RecipeError(
+                f"window.max_tokens: found {window.max_tokens}; two marked entities want {frame.size + least}"
+            )
         names = [name for name in ("text", "first", "second", *TYPES) if name in rows]
         found = [
             marked(dict(zip(names, row, strict=True))) for row in zip(*(rows[name] for name in names), strict=True)

@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import torch
 
-from warmstart import metrics
+from warmstart.data.schema import Column, Schema
 from warmstart.errors import ModelError
 from warmstart.options import Options
-from warmstart.schema import Column, Schema
 from warmstart.tasks.base import Feature, Mixing, Shown, Task
-from warmstart.tasks.common.tables import quantiles, table
-from warmstart.tasks.common.texts import PAIR, TEXT, encode_texts, pad
-from warmstart.windows import Window
+from warmstart.tasks.shared import metrics
+from warmstart.tasks.shared.error_tables import quantiles, table
+from warmstart.tasks.shared.text_inputs import PAIR, TEXT, encode_texts, pad
+from warmstart.text.windows import Window
 
 
 class ScoreOptions(Options):

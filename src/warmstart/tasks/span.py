@@ -8,16 +8,16 @@ from typing import Annotated, Any, Literal, Self
 import torch
 from pydantic import Field
 
-from warmstart import metrics
-from warmstart.alignment import Pieces, Place, pieces, span_to_pieces
+from warmstart.data.schema import Column, Schema
 from warmstart.errors import DataError
 from warmstart.options import Options
-from warmstart.schema import Column, Schema
 from warmstart.tasks.base import EXAMPLE, Feature, Mixing, Shown, Task
-from warmstart.tasks.common.spans import Reading, best_spans, merge, misplaced, nearest_start, shown, stands
-from warmstart.tasks.common.tables import grouped, quantiles, table
-from warmstart.tasks.common.texts import pad
-from warmstart.windows import Frame, Window, covered, take, views
+from warmstart.tasks.shared import metrics
+from warmstart.tasks.shared.error_tables import grouped, quantiles, table
+from warmstart.tasks.shared.spans import Reading, best_spans, merge, misplaced, nearest_start, shown, stands
+from warmstart.tasks.shared.text_inputs import pad
+from warmstart.text.alignment import Pieces, Place, pieces, span_to_pieces
+from warmstart.text.windows import Frame, Window, covered, take, views
 
 
 class SpanOptions(Options):

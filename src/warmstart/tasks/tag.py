@@ -10,20 +10,21 @@ from typing import Any, Literal, Self
 import torch
 from torch.nn import functional as F
 
-from warmstart import metrics, schemes
-from warmstart.alignment import Pieces, join_words, pieces
-from warmstart.encoders.crf import CRF, load_crf, save_crf
+from warmstart.data.schema import Column, Schema
 from warmstart.errors import DataError, RecipeError
+from warmstart.models.heads.crf import CRF, load_crf, save_crf
 from warmstart.options import Options
-from warmstart.schema import Column, Schema
 from warmstart.tasks.base import Feature, Mixing, Shown, Task
-from warmstart.tasks.common.entities import check_entities, matched, row_f1, segments
-from warmstart.tasks.common.labels import LabelMap
-from warmstart.tasks.common.tables import table
-from warmstart.tasks.common.tagging import scored_pieces, target_tags, windowed, word_tags
-from warmstart.tasks.common.texts import no_panic, pad, pad_labels
-from warmstart.tasks.common.units import Place, characters_of, joined, words_of
-from warmstart.windows import Frame, Window
+from warmstart.tasks.shared import metrics
+from warmstart.tasks.shared.entities import check_entities, matched, row_f1, segments
+from warmstart.tasks.shared.error_tables import table
+from warmstart.tasks.shared.labels import LabelMap
+from warmstart.tasks.shared.tagging import scored_pieces, target_tags, windowed, word_tags
+from warmstart.tasks.shared.tagging_units import Place, characters_of, joined, words_of
+from warmstart.tasks.shared.text_inputs import no_panic, pad, pad_labels
+from warmstart.text import tag_schemes as schemes
+from warmstart.text.alignment import Pieces, join_words, pieces
+from warmstart.text.windows import Frame, Window
 
 IGNORED = -100
 """The label of a token that is not scored."""
@@ -166,7 +167,9 @@ class Tag(Task[TagOptions]):
 
     def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
         if self.options.crf and smoothing:
-            raise RecipeError(f"learn.smoothing: found {smoothing}, but task.crf scores whole rows of tags; drop one")
+            raise RecipeError(
+                f"training.label_smoothing: found {smoothing}, but task.crf scores whole rows of tags; drop one"
+            )
 
         def own(outputs: Any, labels: torch.Tensor) -> torch.Tensor:
             scores, scored = outputs["logits"], labels != IGNORED

@@ -39,6 +39,6 @@ def together(folder, given):
 
 
 CASES = {
-    "": Case(PAIRS, ASKED, vectors, LONG, REFUSED, {"task.rows": "pairs", "learn.max_steps": 120}),
+    "": Case(PAIRS, ASKED, vectors, LONG, REFUSED, {"task.rows": "pairs", "training.max_steps": 120}),
     "cross": Case(LABELLED, ASKED, together, LONG, REFUSED, {"task.kind": "cross"}),
 }

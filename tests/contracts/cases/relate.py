@@ -3,7 +3,7 @@
 import torch
 import transformers
 
-import warmstart.encoders.pooled  # noqa: F401 - makes our own head known to transformers
+import warmstart.models.heads.pooled  # noqa: F401 - makes our own head known to transformers
 from contracts.cases import Case
 from small import relations
 
@@ -30,6 +30,6 @@ REFUSED = ["no marks", "<e1>a</e1>", {"text": "a b", "first": 0, "second": [1, 2
 
 CASES = {
     "": Case(relations(9), ASKED, opened, LONG, REFUSED),
-    "stock": Case(relations(9), ASKED, opened, LONG, REFUSED, {"task.read": "cls", "learn.max_steps": 150}),
+    "stock": Case(relations(9), ASKED, opened, LONG, REFUSED, {"task.read": "cls", "training.max_steps": 150}),
     "spans": Case(relations(9), PLACES, None, LONG, REFUSED, {"task.show": "signs", "task.read": "spans"}),
 }

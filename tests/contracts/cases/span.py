@@ -48,6 +48,6 @@ CASES = {
         opened,
         ("who", LONG),
         ["who", ("who", ""), (" ", "alice"), ("a", "b", "c"), {"question": "who"}, 3],
-        {"learn.max_steps": 100},
+        {"training.max_steps": 100},
     )
 }

@@ -6,7 +6,7 @@ import torch
 import transformers
 
 from contracts.cases import Case
-from warmstart.alignment import join_words
+from warmstart.text.alignment import join_words
 
 PEOPLE, PLACES = ("alice", "bob", "alice bob"), ("paris", "london", "tokyo")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from warmstart.data.checks.characters import HIDDEN, NOTHING
-from warmstart.data.checks.sightings import Sightings, shown
+from warmstart.data.checks.collector import Sightings, shown
 from warmstart.data.split import fold
 from warmstart.data.table import Table
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from warmstart.data.faults import KINDS
+from warmstart.data.fault_kinds import KINDS
 from warmstart.data.findings import Findings
 from warmstart.data.read import read
+from warmstart.data.schema import Column, Schema
 from warmstart.data.source import Source, place, unit
-from warmstart.schema import Column, Schema
 
 SCHEMA = Schema((Column("id", "label", "what names a row"),))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warmstart.data.checks.sightings import Sightings, shown
+from warmstart.data.checks.collector import Sightings, shown
 
 
 def check_spans(seen: Sightings, column: str) -> None:

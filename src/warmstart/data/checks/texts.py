@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from warmstart.data.checks.characters import ANY, BIDI, NON_ASCII, Pattern, unclosed
-from warmstart.data.checks.sightings import Sightings, shown
+from warmstart.data.checks.collector import Sightings, shown
 
 FEW = 20
 """Below so many rows, what all rows have in common says little."""

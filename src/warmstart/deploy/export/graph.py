@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from warmstart.encoders.architectures import encoder_config
 from warmstart.errors import MissingExtra, ModelError
+from warmstart.models.architectures import encoder_config
 
 OPSET = 17
 AXES = {1: ("documents",), 2: ("rows", "tokens"), 3: ("rows", "endings", "tokens")}

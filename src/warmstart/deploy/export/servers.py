@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warmstart.artifacts import verify
-from warmstart.deploy.ensemble import members_of
-from warmstart.deploy.predictor import model_folder
-from warmstart.encoders.architectures import is_pooled
-from warmstart.encoders.load import load_config, load_tokenizer, most_tokens
 from warmstart.errors import ModelError
+from warmstart.inference.ensembles import members_of
+from warmstart.inference.predictor import model_folder
+from warmstart.models.architectures import is_pooled
+from warmstart.models.loading import load_config, load_tokenizer, most_tokens
+from warmstart.storage.artifacts import verify
 from warmstart.tasks.base import Task
-from warmstart.tasks.common.saved import open_task, saved_temperature
-from warmstart.windows import Window
+from warmstart.tasks.shared.task_config import open_task, saved_temperature
+from warmstart.text.windows import Window
 
 KINDS = {
     "AutoModelForSequenceClassification": "classify",
@@ -120,10 +120,10 @@ def hand_off(run: str | Path, to: str) -> dict[str, Any]:
 def _notes(task: Task[Any], window: Window, most: int, temperature: float, to: str) -> Iterator[str]:
     """What is done here and would not be done there, in words."""
     name = SERVERS[to].name
-    if window.keep != "head":
-        yield f"the run keeps {window.keep} of a long text; {name} keeps its beginning, or refuses it"
-    if window.tokens < most:
-        yield f"the run sees {window.tokens} tokens of a text; {name} sees up to {most}, and may answer otherwise"
+    if window.method != "head":
+        yield f"the run keeps {window.method} of a long text; {name} keeps its beginning, or refuses it"
+    if window.max_tokens < most:
+        yield f"the run sees {window.max_tokens} tokens of a text; {name} sees up to {most}, and may answer otherwise"
     if temperature != 1.0:
         yield f"probabilities are not calibrated there: logits are not divided by the temperature, {temperature:g}"
     if task.name == "relate":

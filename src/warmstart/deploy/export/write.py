@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from warmstart.artifacts import verify
-from warmstart.deploy.batches import size
-from warmstart.deploy.engines.onnx import FILES, Onnx
-from warmstart.deploy.ensemble import members_of
+from warmstart.deploy.export.compare_answers import check_lengths
 from warmstart.deploy.export.graph import write_graph
-from warmstart.deploy.export.same import check_lengths
-from warmstart.deploy.predictor import Predictor
-from warmstart.encoders.untrusted import SETTINGS, TEMPLATES, WORDS
-from warmstart.tasks.common.saved import FILE
+from warmstart.inference.batching import size
+from warmstart.inference.engines.onnx import FILES, Onnx
+from warmstart.inference.ensembles import members_of
+from warmstart.inference.predictor import Predictor
+from warmstart.models.security.folder import SETTINGS, TEMPLATES, WORDS
+from warmstart.storage.artifacts import verify
+from warmstart.tasks.shared.task_config import FILE
 
 READ = {"config.json", "tokenizer.json", "tokenizer_config.json", *SETTINGS, *WORDS}
 """The files of a model folder that make a config and a tokenizer."""
@@ -37,7 +37,7 @@ def write_export(predictor: Predictor, folder: Path, rows: Sequence[Mapping[str,
         path = Path(place) / FILES["fp32"]
         write_graph(predictor.engine.model, inputs, path)  # type: ignore[attr-defined]
         path.rename(out / FILES["fp32"])
-    check_lengths(predictor.engine, Onnx(out), inputs, predictor.window.tokens)
+    check_lengths(predictor.engine, Onnx(out), inputs, predictor.window.max_tokens)
     shutil.copyfile(folder / FILE, out / FILE)
     for path in sorted(first.iterdir()):
         if path.name in READ or path.suffix in TEMPLATES:

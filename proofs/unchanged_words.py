@@ -1,0 +1,256 @@
+"""The words of a release and those of the one before it: a table, and what carries old words over into new ones.
+
+The proof that nothing changed writes every recipe, option and argument once, in old words. What the old side wrote is
+held against what the new side wrote by these tables, too: a name must be the old one, or the one that stands here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+COMMAND = {"old": "warmstart.cli.main", "new": "warmstart.cli.main"}
+"""The module of the command line."""
+
+LEARN = {
+    "learn": "training",
+    "learn.rate": "training.learning_rate",
+    "learn.schedule": "training.lr_schedule",
+    "learn.ratio": "training.lr_ratio",
+    "learn.least_steps": "training.min_steps",
+    "learn.batch": "training.batch_size",
+    "learn.order": "training.batching",
+    "learn.clip": "training.max_grad_norm",
+    "learn.smoothing": "training.label_smoothing",
+    "learn.rdrop": "training.r_drop",
+    "learn.average": "training.average_last_epochs",
+    "learn.stop_early": "training.early_stopping_patience",
+    "learn.bias_correction": "training.adam_bias_correction",
+    "layers.decay": "layers.lr_decay",
+    "layers.renew": "layers.reinit_top",
+    "layers.norms": "layers.reinit_norms",
+    "layers.pool": "head.layers",
+    "layers.tokens": "head.pooling",
+    "layers.head": "head.type",
+    "layers.head_rate": "head.learning_rate",
+    "layers.head_start": "head.init",
+}
+"""Recipe keys that say how something is trained, in a recipe and in each of its stages."""
+RECIPE = {
+    **LEARN,
+    "head": "head.reuse",
+    "scratch": "from_scratch",
+    "scratch.width": "from_scratch.hidden_size",
+    "scratch.heads": "from_scratch.num_heads",
+    "scratch.layers": "from_scratch.num_layers",
+    "scratch.vocabulary": "from_scratch.vocab_size",
+    "scratch.tokens": "from_scratch.max_tokens",
+    "window.keep": "window.method",
+    "window.tokens": "window.max_tokens",
+    "window.head": "window.head_tokens",
+    "window.most": "window.max_slices",
+    "window.pool": "window.slice_pooling",
+    "before": "stages",
+    "keep": "select",
+    "checkpoints.steps": "checkpoints.every_steps",
+    "checkpoints.minutes": "checkpoints.every_minutes",
+    "checkpoints.keep": "checkpoints.keep_last",
+    "checkpoints.after": "checkpoints.when_finished",
+    "task.labels": "task.multi_label",
+    "task.weights": "task.class_weight",
+    "task.mine": "task.hard_negatives",
+    "task.at_once": "task.chunk_size",
+}
+"""Recipe keys; where a key is not named, that of its parent counts, and else it is the same."""
+STAGES = {
+    "pretrain": {**LEARN, "on": "corpus", "tokens": "max_tokens"},
+    "multitask": {**LEARN, "weights": "loss_weights"},
+}
+"""Keys of a stage, by its kind."""
+VALUES: dict[tuple[str, Any], Any] = {
+    ("head", "keep"): True,
+    ("head", "new"): False,
+    ("task.labels", "one"): False,
+    ("task.labels", "many"): True,
+    ("task.loss", "each"): "bce",
+    ("layers.norms", "keep"): False,
+    ("layers.norms", "reset"): True,
+    ("layers.head_start", "drawn"): "random",
+}
+"""Values that are said otherwise, by their old key."""
+ITEMS = {"data.drop": {"shared": "leaked"}}
+"""Items of lists that are said otherwise."""
+KEY_LISTS = ("ablate",)
+"""Lists whose items are recipe keys."""
+GONE: dict[str, Any] = {}
+"""Keys of a complete recipe that have no place any more, and the value that they must have had, by their new name."""
+ADDED: dict[str, Any] = {}
+"""Keys of a complete recipe that are new, and the value that they must have."""
+
+OPTIONS = {
+    "": {"--rate": "--learning-rate", "--batch": "--batch-size", "--tokens": "--max-tokens"},
+    "fit": {"--keep": "--select"},
+    "predict": {"--least-confidence": "--min-confidence"},
+    "diagnose": {"--precision": "--target-precision"},
+    "features": {"--tokens": "--pooling", "--window": "--max-tokens", "--keep": "--method"},
+}
+"""Options of each verb; those of all verbs under no name."""
+KEYED = ("--set", "--search", "--ablate")
+"""Options whose value is, or begins with, a recipe key."""
+SHAPE = {"layers": "num_layers", "width": "hidden_size", "inner": "intermediate_size", "vocabulary": "vocab_size"}
+"""Names in `plan --shape`."""
+ARGUMENTS = {
+    "features": {"tokens": "pooling", "window": "max_tokens", "keep": "method", "batch": "batch_size"},
+    "TextClassifier": {"rate": "learning_rate", "batch": "batch_size", "tokens": "max_tokens"},
+    "TextScorer": {"rate": "learning_rate", "batch": "batch_size", "tokens": "max_tokens"},
+}
+"""Arguments of each public call."""
+
+NAMES = {
+    "matthews": ("mcc",),
+    "exact": ("exact_match",),
+    "has_answer_exact": ("has_answer_exact_match",),
+    "gradient_norm": ("grad_norm",),
+    "keeping": ("callbacks", "stateful_callbacks"),
+}
+"""Names in what a run writes, beside those of the recipe: metrics, columns, keys of JSON files, parts of tensors."""
+FILES: dict[str, str] = {}
+"""Files that a run writes elsewhere: patterns of the old path, and the new one."""
+
+
+def rename(key: str) -> str:
+    """A recipe key in new words."""
+    parts = key.split(".")
+    if parts[0] == "before" and len(parts) > 1:
+        place = next((index for index, part in enumerate(parts) if part in STAGES), len(parts))
+        kind = parts[place : place + 1]
+        rest = _renamed(".".join(parts[place + 1 :]), STAGES[kind[0]]) if kind else ""
+        return ".".join(part for part in (RECIPE["before"], *parts[1:place], *kind, rest) if part)
+    return _renamed(key, RECIPE)
+
+
+def _renamed(key: str, table: Mapping[str, str]) -> str:
+    """A key by the longest of its beginnings that the table has."""
+    parts = key.split(".")
+    for length in range(len(parts), 0, -1):
+        beginning = ".".join(parts[:length])
+        if beginning in table:
+            return ".".join((table[beginning], *parts[length:]))
+    return key
+
+
+def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested mappings, and lists of them, by dotted key; a number in a key is a place in a list."""
+    inner: Any = ()
+    if isinstance(value, Mapping):
+        inner = value.items()
+    elif isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
+        inner = enumerate(value)
+    if not inner:
+        yield prefix, value
+        return
+    for name, one in inner:
+        yield from flat(one, f"{prefix}.{name}" if prefix else str(name))
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What `flat` was given."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        *parents, last = key.split(".")
+        place = found
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = deepcopy(value)
+    return {name: _listed(value) for name, value in found.items()}
+
+
+def _listed(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    inner = {name: _listed(one) for name, one in value.items()}
+    return list(inner.values()) if inner and all(name.isdigit() for name in inner) else inner
+
+
+def recipe_in(words: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe of dotted or nested old keys, as one side reads it."""
+    both = dict(flat(nested(values)))
+    return nested(both if words == "old" else dict(renewed(both)))
+
+
+def renewed(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Dotted keys and values of a recipe in new words."""
+    for key, value in values.items():
+        plain = ".".join(part for part in key.split(".") if not part.isdigit())
+        yield rename(key), _value(plain, value)
+
+
+def _value(key: str, value: Any) -> Any:
+    if isinstance(value, list):
+        names = ITEMS.get(key, {})
+        return [rename(one) if key in KEY_LISTS else names.get(one, one) for one in value]
+    return VALUES.get((key, value), value) if isinstance(value, str) else value
+
+
+def options_in(words: str, verb: str, options: list[str]) -> list[str]:
+    """The words of a command line, as one side reads them."""
+    if words == "old":
+        return options
+    names = {**OPTIONS[""], **OPTIONS.get(verb, {})}
+    found: list[str] = []
+    for word in options:
+        before = options[len(found) - 1] if found else ""
+        if before in KEYED:
+            key, equals, value = word.partition("=")
+            found.append(f"{rename(key)}{equals}{VALUES.get((key, value), value)}")
+        elif before == "--shape":
+            sizes = (one.partition("=") for one in word.split(","))
+            found.append(",".join(f"{SHAPE.get(name, name)}={value}" for name, _, value in sizes))
+        else:
+            found.append(names.get(word, word))
+    return found
+
+
+def arguments_in(words: str, call: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a public call, as one side takes them."""
+    if words == "old":
+        return dict(values)
+    names = ARGUMENTS.get(call, {})
+    found = {names.get(name, name): value for name, value in values.items()}
+    if "options" in found:
+        found["options"] = dict(renewed(found["options"]))
+    return found
+
+
+def _last(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+def synonyms() -> dict[str, set[str]]:
+    """New names that each name in what a run writes may have."""
+    found: dict[str, set[str]] = {name: set(others) for name, others in NAMES.items()}
+    for table in (RECIPE, *STAGES.values(), *ARGUMENTS.values()):
+        for old, new in table.items():
+            if _last(old) != _last(new):
+                found.setdefault(_last(old), set()).add(_last(new))
+    return found
+
+
+def same_words(old: Any, new: Any) -> bool:
+    """Whether a value is the other one in new words."""
+    if old == new and isinstance(old, bool) == isinstance(new, bool):
+        return True
+    if not isinstance(old, str):
+        return False
+    said = [value for (_, word), value in VALUES.items() if word == old]
+    said += [names[old] for names in ITEMS.values() if old in names]
+    if any(new == one and isinstance(new, bool) == isinstance(one, bool) for one in said):
+        return True
+    return isinstance(new, str) and (new in NAMES.get(old, ()) or new == keys_in(old))
+
+
+def keys_in(text: str) -> str:
+    """A text with the recipe keys in it in new words, as in the name of a variant: `without learn.smoothing`."""
+    return re.sub(r"\b[a-z_]+(?:\.[a-z_]+)+\b", lambda found: rename(found[0]), text)

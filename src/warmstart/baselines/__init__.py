@@ -1,0 +1,1 @@
+"""Baselines that take seconds and stand beside every fine-tuned model."""

@@ -1,0 +1,1 @@
+"""File formats, one file a format; each gives rows exactly as they are written."""

@@ -1,0 +1,98 @@
+"""Rows of data sets that the `datasets` library finds: on the hub, or in a local folder."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import datasets
+
+from warmstart.data.formats.parquet import check_columns
+from warmstart.data.source import HUB, Record, Source, Wanted
+from warmstart.data.values import Fault
+from warmstart.errors import DataError
+
+BATCH = 1000
+
+_NAME = re.compile(
+    r"(?P<name>[^:@]+)(?:@(?P<revision>[^:]+))?(?::(?P<config>[^:\[\]]+))?:(?P<split>[^:\[\]]+(?:\[.*\])?)"
+)
+
+
+def parse(file: str) -> dict[str, str | None]:
+    """Take `hub:NAME[@REVISION][:CONFIG]:SPLIT` apart."""
+    match = _NAME.fullmatch(file.removeprefix(HUB))
+    if match is None:
+        raise DataError(
+            f"{file}: not a data set's name. Expected {HUB}NAME[@REVISION][:CONFIG]:SPLIT, "
+            f"for example {HUB}stanfordnlp/sst2:train.",
+            "hub",
+        )
+    return match.groupdict()
+
+
+def records(file: str, source: Source, wanted: Sequence[Wanted]) -> Iterator[Record]:
+    """Give each row's number and its wanted values; class numbers become class names."""
+    data = _open(file)
+    check_columns(file, data.features.arrow_schema, wanted, source)
+    names = list(dict.fromkeys(want.name for want in wanted))
+    decoders = [_decoder(data.features[want.name]) for want in wanted]
+    number = 0
+    for batch in data.select_columns(names).with_format("arrow").iter(batch_size=BATCH):
+        columns = [batch.column(want.name).to_pylist() for want in wanted]
+        for values in zip(*columns, strict=True):
+            number += 1
+            try:
+                yield number, [decode(value) for decode, value in zip(decoders, values, strict=True)]
+            except Fault as fault:
+                raise DataError(f"{file}:row {number}: {fault}", fault.kind) from None
+
+
+def digest(file: str, wanted: Sequence[Wanted]) -> str:
+    """Hash the wanted columns as stored, class names included."""
+    data = _open(file)
+    names = sorted({want.name for want in wanted} & set(data.column_names))
+    total = hashlib.sha256(repr({name: data.features[name] for name in names}).encode())
+    for batch in data.select_columns(names).with_format("arrow").iter(batch_size=BATCH):
+        for part in batch.combine_chunks().to_batches():
+            total.update(part.serialize())
+    return total.hexdigest()
+
+
+def _open(file: str) -> Any:
+    named = parse(file)
+    shown = not datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()  # bars belong to the command line
+    try:
+        return datasets.load_dataset(named["name"], named["config"], split=named["split"], revision=named["revision"])
+    except Exception as error:  # the library raises nearly anything: its own, OSError, ValueError, HTTP errors
+        raise DataError(
+            f"{file}: the data set could not be loaded: {type(error).__name__}: {error}. Check name, "
+            "configuration and split; without a network, give a local folder's path as the name.",
+            "hub",
+        ) from error
+    finally:
+        if shown:
+            datasets.enable_progress_bars()
+
+
+def _decoder(feature: Any) -> Any:
+    """Find what turns a stored value into a plain one; the hub says `no label` by class -1."""
+    if isinstance(feature, datasets.ClassLabel):
+        return partial(_class_name, feature.names)
+    inner = getattr(feature, "feature", None)
+    if isinstance(inner, datasets.ClassLabel):
+        decode = _decoder(inner)
+        return lambda values: None if values is None else [decode(value) for value in values]
+    return lambda value: value
+
+
+def _class_name(names: list[str], value: int | None) -> str | None:
+    if value is None or value == -1:
+        return None
+    if not 0 <= value < len(names):  # a list would count a negative one from its end
+        raise Fault(f"class number {value}. Expected 0 to {len(names) - 1}, or -1 for no label.", "label-type")
+    return names[value]

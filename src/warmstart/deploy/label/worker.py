@@ -1,0 +1,246 @@
+"""A worker: one predictor that answers shards, sets aside what cannot be answered, and publishes both."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+from warmstart.data.schema import Schema
+from warmstart.data.source import Wanted, wanted
+from warmstart.data.values import Fault, Values
+from warmstart.deploy.label.columns import ROW, answers_file, aside_file, columns_of, plain
+from warmstart.deploy.label.job import RECORDS, Work
+from warmstart.deploy.label.locations import Folder
+from warmstart.deploy.label.records import Found, check_format, parquet_records, text_records
+from warmstart.deploy.label.shards import Shard, write_json
+from warmstart.errors import RunError
+from warmstart.inference.abstention import held_back
+from warmstart.inference.exported_model import source_of
+from warmstart.inference.predictor import Predictor, model_folder
+from warmstart.storage.artifacts import MANIFEST
+from warmstart.text.windows import Cut
+
+TRIES = 3
+PAUSE = 2.0
+"""Seconds before a file that could not be read is tried again."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a shard: where it stands, what the model is asked, what is kept of it, or what is wrong."""
+
+    number: int
+    found: Found
+    row: Mapping[str, Any] | None
+    kept: Mapping[str, Any]
+    error: str = ""
+
+
+class Worker:
+    """Answers shards, one at a time.
+
+    Args:
+        tries: Counts how often a shard was begun, this time included; 1 where nobody counts.
+    """
+
+    def __init__(self, work: Work, tries: Callable[[str], int] = lambda shard: 1) -> None:
+        import torch
+
+        # The sums of several threads differ from those of one: all workers have the same number.
+        torch.set_num_threads(work.threads)
+        self.work = work
+        self.tries = tries
+        if (found := model_fingerprint(work.run)) != work.model:
+            raise RunError(f"{work.run}: a worker found model {found[:12]}, the driver has {work.model[:12]}")
+        self.predictor = Predictor.load(work.run, work.precision, work.engine)
+        task = self.predictor.task
+        self.schema = task.schema(task.options).questions()
+        self.columns = wanted(work.source, self.schema)
+        names = [want.column.name for want in self.columns]
+        self.kinds = columns_of(task, names, work.keep, work.least)
+
+    def __call__(self, group: str, shard: Shard) -> dict[str, Any]:
+        """Answer a shard and publish it; gives its record, which is written last and says that it is done."""
+        began = time.monotonic()
+        times = self.tries(shard.name)
+        if times > TRIES:
+            answers, aside = self._all_aside(shard, f"the worker that answered this shard died {TRIES} times")
+        else:
+            answers, aside = self._tried(shard)
+        record = publish(self.work.out, group, shard, answers, aside, self.kinds, self.predictor.cut)
+        return {**record, "seconds": time.monotonic() - began}
+
+    def _tried(self, shard: Shard) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """The answers and what was set aside; a file that cannot be read is tried again, and then given up."""
+        for left in range(TRIES - 1, -1, -1):
+            try:
+                lines = list(self._lines(shard))
+                break
+            except OSError as error:
+                if not left:
+                    return self._all_aside(shard, f"the file could not be read: {error}")
+                time.sleep(PAUSE)
+        asked = [line for line in lines if line.row is not None]
+        answers, wrong = self._answers([line.row for line in asked if line.row is not None])
+        aside = [told(shard, line.number, line.error, line.found.text) for line in lines if line.row is None]
+        aside += [told(shard, asked[at].number, error, asked[at].found.text) for at, error in wrong.items()]
+        left_in = (line for at, line in enumerate(asked) if at not in wrong)
+        rows = [
+            {ROW: f"{shard.file}:{line.number}", **line.kept, **self._shape(answer)}
+            for line, answer in zip(left_in, answers, strict=True)
+        ]
+        return rows, sorted(aside, key=lambda one: int(one["number"]))
+
+    def _shape(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        return answer if self.work.least is None else held_back(answer, self.work.least)
+
+    def _lines(self, shard: Shard) -> Iterator[Line]:
+        """The rows of a shard, read as `predict --file` reads them, but each for itself."""
+        values = Values(self.columns, self.work.source.label_separator)
+        defaults = self.schema.defaults([want.column.name for want in self.columns])
+        for number, found in enumerate(_found(self.work, shard, self.columns), shard.first + 1):
+            row, error = (
+                (None, found.error) if found.item is None else ask(found.item, self.columns, values, self.schema)
+            )
+            kept: dict[str, Any] = {}
+            if row is not None and found.item is not None:
+                row |= defaults
+                kept, error = self._kept(row, found.item)
+            yield Line(number, found, None if error else row, kept, error)
+
+    def _kept(self, row: Mapping[str, Any], item: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        if not self.work.keep:
+            return {name: row[name] for name in self.kinds if name in row}, ""
+        kept = {name: plain(item.get(name)) for name in self.work.keep}
+        for name, value in kept.items():
+            if name not in item:
+                return {}, f"no column {name!r}, which is to be kept"
+            if not _whole(value):
+                return {}, f"{name!r} has a lone surrogate, half of a character"
+        return kept, ""
+
+    def _answers(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], dict[int, str]]:
+        """The answers of those rows that can be answered, and by their place the errors of the others."""
+        self.predictor.cut = Cut()
+        try:
+            return list(self.predictor.stream(rows)), {}
+        except BaseException as error:
+            if not _is_fault(error):
+                raise
+            wrong = dict(self._culprits(rows, 0))
+            if not wrong:  # Only together do they fail: that is the machine's fault, and no row's.
+                raise
+        self.predictor.cut = Cut()
+        return list(self.predictor.stream([row for at, row in enumerate(rows) if at not in wrong])), wrong
+
+    def _culprits(self, rows: Sequence[Mapping[str, Any]], first: int) -> Iterator[tuple[int, str]]:
+        """The places of rows that fail by themselves, found by halves."""
+        try:
+            for _ in self.predictor.stream(rows):
+                pass
+        except BaseException as error:
+            if not _is_fault(error):
+                raise
+            if len(rows) == 1:
+                yield first, f"{type(error).__name__}: {error}"
+                return
+            half = len(rows) // 2
+            yield from self._culprits(rows[:half], first)
+            yield from self._culprits(rows[half:], first + half)
+
+    def _all_aside(self, shard: Shard, why: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        self.predictor.cut = Cut()
+        raw: list[str | None] = []
+        try:
+            raw += [found.text for found in _found(self.work, shard, self.columns)]
+        except OSError:
+            raw += [None] * (shard.rows - len(raw))
+        return [], [told(shard, number, why, text) for number, text in enumerate(raw, shard.first + 1)]
+
+
+def ask(
+    item: Mapping[str, Any], columns: Sequence[Wanted], values: Values, schema: Schema
+) -> tuple[dict[str, Any] | None, str]:
+    """A record as a row of the task's columns; or None, and what is wrong with it."""
+    missing = next((want.name for want in columns if want.name not in item and want.column.required), None)
+    if missing is not None:
+        return None, f"no column {missing!r}"
+    try:
+        row, _ = values.row([item.get(want.name) for want in columns])
+    except Fault as fault:
+        return None, str(fault)
+    wrong = schema.check(row) if schema.check else None
+    return (None, wrong[1]) if wrong else (row, "")
+
+
+def told(shard: Shard, number: int, error: str, raw: str | None) -> dict[str, Any]:
+    """A row that is set aside."""
+    error = error.encode("utf-8", "backslashreplace").decode()
+    return {ROW: f"{shard.file}:{number}", "file": shard.file, "number": number, "error": error, "raw": raw}
+
+
+def publish(
+    out: Folder,
+    group: str,
+    shard: Shard,
+    answers: Sequence[Mapping[str, Any]],
+    aside: Sequence[Mapping[str, Any]],
+    kinds: Mapping[str, str],
+    cut: Cut,
+) -> dict[str, Any]:
+    """Write a shard's files, then its record; gives the record."""
+    if len(answers) + len(aside) != shard.rows:
+        raise RunError(
+            f"{shard.file}: found {len(answers) + len(aside)} rows from row {shard.first + 1} on, expected "
+            f"{shard.rows}: the file was changed; put the old one back and run the same command again"
+        )
+    files = {}
+    for end, data in (
+        (".aside.parquet", aside_file(aside) if aside else b""),
+        (".parquet", answers_file(answers, kinds)),
+    ):
+        name = f"{group}/{shard.name}{end}"
+        if data:
+            out.write(name, data)
+            files[f"{shard.name}{end}"] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        else:
+            out.remove(name)  # of an earlier try
+    counts = {"rows": shard.rows, "answered": len(answers), "set_aside": len(aside)}
+    record = {"shard": shard.name, **counts, "cut": asdict(cut), "files": files}
+    write_json(out, f"{group}/{RECORDS}/{shard.name}.json", record)
+    return record
+
+
+def model_fingerprint(run: str) -> str:
+    """What tells one model from another: the checksum of its manifest, which has those of all its files."""
+    folder = model_folder(run)
+    if not (folder / MANIFEST).is_file():
+        raise RunError(f"{run}: the model has no {MANIFEST}; give a run that `warmstart fit` finished")
+    return source_of(folder)
+
+
+def _found(work: Work, shard: Shard, columns: Sequence[Wanted]) -> Iterator[Found]:
+    """The records of a shard."""
+    if check_format(shard.file, work.source) == "parquet":
+        names = [*(want.name for want in columns), *work.keep]
+        return parquet_records(work.folder, shard.file, shard.first, shard.rows, names)
+    return islice(text_records(work.folder, shard.file, work.source, shard.start), shard.rows)
+
+
+def _whole(value: str | None) -> bool:
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_fault(error: BaseException) -> bool:
+    """Whether a row may be the cause; a panic of the tokenizer is no `Exception`."""
+    if isinstance(error, MemoryError | OSError):
+        return False
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"

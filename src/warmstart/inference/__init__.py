@@ -1,0 +1,1 @@
+"""Answering with a finished model; nothing in here trains, or imports what does."""

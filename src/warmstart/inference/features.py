@@ -1,0 +1,208 @@
+"""Features: vectors of texts from any layer of an encoder, as many texts as there are, in the memory of a few.
+
+extractor = Extractor.load("sentence-transformers/all-MiniLM-L6-v2", layers="concat-4", tokens="mean")
+vectors = extractor.vectors(["one text", "and another"])
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from warmstart.errors import DataError, ModelError, RecipeError
+from warmstart.inference.batching import ROWS, alike
+from warmstart.inference.ensembles import MEMBERS, members_of
+from warmstart.inference.predictor import Text, model_folder
+from warmstart.models.hidden_states import hidden_states, pooling_of
+from warmstart.models.loading import load_alone, load_config, load_tokenizer, most_tokens
+from warmstart.models.pooling import SlicePooling
+from warmstart.models.precision import computing, resolve
+from warmstart.storage.artifacts import verify
+from warmstart.tasks.shared.task_config import FILE, open_task
+from warmstart.tasks.shared.text_inputs import encode_texts, pad
+from warmstart.text.windows import DEFAULT_TOKENS, Cut, Frame, Window
+
+Vectors = npt.NDArray[np.float32]
+Row = Mapping[str, Any]
+BUFFER = 1024
+"""Rows read ahead, so that those of like length can share a batch; their vectors are held, too."""
+LEARNED = {"layers": "mix", "tokens": "attention"}
+"""Ways to pool that have to be trained first."""
+
+
+class Extractor:
+    """Vectors of texts, in the order they are given; the same numbers as the plain encoder's, pooled.
+
+    Args:
+        encoder: An encoder without a head.
+        layers: `last`; one layer by its number (0 the embeddings, 1 the first block, -1 the last); `concat-N`, `sum-N`,
+            `mean-N` or `max-N` of the last N, or of `all` blocks; or `all`: every layer for itself, embeddings first.
+        pooling: `cls` (the first token), `last`, `mean`, `max` or `last+max+mean`.
+
+    Attributes:
+        shape: The shape of a vector: its width, or (layers, width) for `all`.
+        cut: How much of the texts so far the window left out.
+    """
+
+    def __init__(
+        self,
+        encoder: Any,
+        tokenizer: Any,
+        window: Window,
+        layers: str | int = "last",
+        pooling: str = "mean",
+        precision: str = "fp32",
+    ) -> None:
+        for name, said in {"layers": layers, "pooling": pooling}.items():
+            if said == LEARNED[name]:
+                raise RecipeError(
+                    f"{name}: found {said}, a mean that is learned in training; features need one that is not"
+                )
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.encoder = encoder.eval().to(self.device)
+        self.tokenizer = tokenizer
+        self.window = window
+        self.cut = Cut()
+        self.precision = resolve(precision, encoder.config)
+        chosen = range(encoder.config.num_hidden_layers + 1) if layers == "all" else [layers]
+        self.poolings = [pooling_of(encoder.config, one, pooling) for one in chosen]
+        widths = {pooling.width for pooling in self.poolings}
+        if len(widths) > 1:
+            raise RecipeError(
+                f"layers: found all, but the encoder's layers are {sorted(widths)} wide; give one by its number"
+            )
+        self.width = sum(pooling.width for pooling in self.poolings)
+        self.shape = (len(self.poolings), *widths) if layers == "all" else (*widths,)
+        self.slices = SlicePooling("mean", self.width)
+
+    @classmethod
+    def load(
+        cls,
+        model: str | Path,
+        layers: str | int = "last",
+        pooling: str = "mean",
+        max_tokens: int | None = None,
+        window: str | None = None,
+        precision: str = "fp32",
+    ) -> Extractor:
+        """Open an encoder, from its folder or by its name on the Hub, or the one in a run.
+
+        Args:
+            max_tokens: The most tokens seen at once. None: as the run was trained, or as many as the encoder takes, at
+                most 512.
+            window: What is kept of a text that is too long: `head`, `tail`, `head+tail`, or all of it in `slices`,
+                whose mean is taken. None: as the run was trained, or `head`.
+            precision: `fp32` (what plain `transformers` computes), `bf16`, `fp16`, or `auto` for the fastest here.
+        """
+        name, trained = _open(model)
+        tokenizer = load_tokenizer(name)
+        most = most_tokens(load_config(name), tokenizer)
+        return cls(load_alone(name), tokenizer, _window(trained, max_tokens, window, most), layers, pooling, precision)
+
+    def vectors(self, texts: Iterable[Text], batch_size: int = ROWS) -> Vectors:
+        """All vectors in one array of shape (texts, …); use `stream` for more than fit into memory."""
+        found = [chunk for _, chunk in self.stream(texts, batch_size)]
+        return np.concatenate(found) if found else np.zeros((0, *self.shape), np.float32)
+
+    def stream(
+        self, texts: Iterable[Text], batch_size: int = ROWS, told: Callable[[int], object] = lambda count: None
+    ) -> Iterator[tuple[list[Row], Vectors]]:
+        """Some rows at a time with their vectors, in order, reading ahead no more than a buffer of rows.
+
+        Args:
+            texts: Texts, pairs of them, or rows with `text`, for a pair `pair`, and anything else.
+            batch_size: The most rows of tokens that are computed at once.
+            told: Called with the number of texts of each batch when it is done.
+        """
+        pending = _rows(texts)
+        first = next(pending, None)
+        if first is None:
+            return
+        pair = "pair" in first
+        self._check(pair)
+        pending = itertools.chain([first], pending)
+        while rows := list(itertools.islice(pending, BUFFER)):
+            yield rows, self._vectors(rows, pair, batch_size, told)
+
+    def _check(self, pair: bool) -> None:
+        try:
+            self.window.check(Frame.of(self.tokenizer, pair), pair)
+        except ValueError as error:
+            raise RecipeError(f"window: {error}") from None
+
+    def _vectors(self, rows: Sequence[Row], pair: bool, batch: int, told: Callable[[int], object]) -> Vectors:
+        names = ("text", "pair") if pair else ("text",)
+        columns = {name: [row[name] for row in rows] for name in names}
+        features = encode_texts(columns, self.tokenizer, self.window, pair)
+        for feature in features:
+            self.cut.add(feature)
+        found = np.empty((len(rows), self.width), np.float32)
+        for chosen in alike(features, batch):
+            found[chosen] = self._run(pad([features[index] for index in chosen], self.tokenizer), batch)
+            told(len(chosen))
+        return found.reshape(len(rows), *self.shape)
+
+    @torch.inference_mode()
+    def _run(self, inputs: dict[str, torch.Tensor], batch: int) -> Vectors:
+        """Vectors of a padded batch; a text of many slices goes through the encoder a few at a time."""
+        slices = inputs.pop("slices", None)
+        every = any(pooling.needs_all for pooling in self.poolings)
+        found = []
+        for start in range(0, len(inputs["input_ids"]), batch):
+            given = {name: tensor[start : start + batch].to(self.device) for name, tensor in inputs.items()}
+            with computing(self.precision, self.device):
+                states = hidden_states(self.encoder, given, every)
+                pooled = [pooling(states, given["attention_mask"]) for pooling in self.poolings]
+            found.append(torch.cat(pooled, dim=-1).float())
+        vectors = torch.cat(found)
+        whole: Vectors = (vectors if slices is None else self.slices(vectors, slices)).cpu().numpy()
+        return whole
+
+
+def _open(model: str | Path) -> tuple[str, Window | None]:
+    """The name to open an encoder by, and the window it was trained with if it is a run's."""
+    path = Path(model)
+    if not any((folder / FILE).is_file() for folder in (path / "model", path)):
+        return str(model), None
+    folder = model_folder(path)
+    if members_of(folder, verify(folder)):
+        raise ModelError(f"{folder} holds several models; give one of them, as {folder / MEMBERS / '0'}")
+    return str(folder), open_task(folder, load_config(str(folder)))[1]
+
+
+def _window(trained: Window | None, max_tokens: int | None, method: str | None, most: int) -> Window:
+    """The window that is asked for, else the one trained with, else the head of what the encoder takes."""
+    if max_tokens is not None and max_tokens > most:
+        raise RecipeError(f"max_tokens: found {max_tokens}, but the encoder takes at most {most} tokens")
+    try:
+        if trained is None or method not in {None, trained.method}:
+            found = Window(min(most, DEFAULT_TOKENS) if trained is None else trained.max_tokens, method or "head")
+        else:
+            found = trained
+        return replace(found, max_tokens=found.max_tokens if max_tokens is None else max_tokens)
+    except ValueError as error:
+        raise RecipeError(f"window: {error}") from None
+
+
+def _rows(texts: Iterable[Text]) -> Iterator[Row]:
+    """Texts in any of their forms as rows, refusing what is none, and texts among pairs."""
+    wanted: set[str] = set()
+    for number, text in enumerate(texts, 1):
+        row: Row = {"text": text} if isinstance(text, str) else text if isinstance(text, Mapping) else {}
+        if isinstance(text, list | tuple) and len(text) == 2:
+            row = {"text": text[0], "pair": text[1]}
+        found = set(row) & {"text", "pair"}
+        wanted = wanted or found
+        if "text" not in found or found != wanted or not all(isinstance(row[name], str) for name in found):
+            like = ', all alike: a string each, or a pair each, as ("first", "second")'
+            raise DataError(f"text {number}: found {text!r}; expected texts{like}")
+        if not row["text"].strip():
+            raise DataError(f"text {number} is empty; expected text, as in a file")
+        yield row

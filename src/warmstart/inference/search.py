@@ -1,0 +1,128 @@
+"""Searching documents with a bi-encoder: their vectors are computed once, and each query is held against all of them.
+
+index = Index.of(predictor, documents)
+index.search(["how are glacier caves formed?"], top=5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from warmstart.errors import RecipeError
+from warmstart.inference.batching import ROWS
+from warmstart.inference.predictor import Predictor
+from warmstart.tasks.shared.nearest_neighbours import Neighbours, Vectors
+
+CHUNK = 1024
+"""Texts whose tokens are held at a time."""
+DEPTH = 1000
+"""How far down a ranking is measured, as is usual for average precision."""
+
+
+class Index:
+    """Documents that can be searched, with their vectors in memory.
+
+    Args:
+        documents: The texts, in the order that decides between equal scores.
+        vectors: One for each.
+        ids: Names of the documents; None for their place, from 0.
+    """
+
+    def __init__(
+        self, predictor: Predictor, documents: Sequence[str], vectors: Vectors, ids: Sequence[str] | None = None
+    ) -> None:
+        self.predictor = predictor
+        self.documents = documents
+        self.ids = ids
+        self.neighbours = Neighbours(vectors)
+
+    @classmethod
+    def of(cls, predictor: Predictor, documents: Sequence[str], ids: Sequence[str] | None = None) -> Index:
+        """Compute the documents' vectors."""
+        return cls(predictor, documents, vectors_of(predictor, documents, "document"), ids)
+
+    def search(self, queries: Sequence[str], top: int = 20) -> list[list[dict[str, Any]]]:
+        """The closest documents to each query, best first, each with its `id`, `document` and `score`."""
+        if not queries:
+            return []
+        scores, places = self.neighbours.closest(vectors_of(self.predictor, queries, "query"), top)
+        return [
+            [
+                {"id": self.ids[at] if self.ids else at, "document": self.documents[at], "score": score}
+                for score, at in zip(*row, strict=True)
+            ]
+            for row in zip(scores.tolist(), places.tolist(), strict=True)
+        ]
+
+
+def vectors_of(predictor: Predictor, texts: Sequence[str], side: str, batch: int = ROWS) -> Vectors:
+    """The vector of each text, of length 1.
+
+    Args:
+        side: `query` or `document`, which may have prompts of their own.
+    """
+    task = predictor.task
+    encode = getattr(task, "encode_alone", None)
+    if encode is None or not predictor.engine.gives_vectors:
+        raise RecipeError("search: this model gives no vectors; expected one of `task: {name: rank, kind: bi}`")
+    found = []
+    for start in range(0, len(texts), CHUNK):
+        features = encode(texts[start : start + CHUNK], side, predictor.tokenizer, predictor.window)
+        found.append(predictor.compute(features, "documents", batch))
+    return np.concatenate(found)
+
+
+def rank_rows(
+    predictor: Predictor, rows: Mapping[str, Sequence[Any]], collection: Mapping[str, Sequence[Any]] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Each row's score, and the rank of its document among all that could have been found for its query.
+
+    A rank below `DEPTH` is None. All documents of the rows can be found, or those of the collection.
+
+    Args:
+        rows: Columns of queries and documents, with their ids where they have any.
+        collection: Columns `id` and `text`.
+    """
+    asked = list(rows.get("query_id", rows["query"]))
+    given = list(rows.get("document_id", rows["document"]))
+    queries = dict(zip(asked, rows["query"], strict=True))
+    documents = dict(zip(given, rows["document"], strict=True))
+    documents |= {text: text for text in rows.get("negative", ())}
+    if collection is not None:
+        documents = dict(zip(collection["id"], collection["text"], strict=True))
+    number = {key: place for place, key in enumerate(documents)}
+    wanted: dict[str, list[int]] = {}
+    for place, key in enumerate(asked):
+        wanted.setdefault(key, []).append(place)
+    answers: list[dict[str, Any]] = [{} for _ in asked]
+    for key, best, score in _rankings(predictor, queries, list(documents.values())):
+        rank = {at: place for place, at in enumerate(best, 1)}
+        for place in wanted[key]:
+            at = number[given[place]]
+            answers[place] = {"score": score(at), "rank": rank.get(at)}
+    yield from answers
+
+
+def _rankings(
+    predictor: Predictor, queries: Mapping[str, str], documents: Sequence[str]
+) -> Iterator[tuple[str, list[int], Callable[[int], float]]]:
+    """Of each query the places of the best documents, best first, and the score of any."""
+    if not predictor.engine.gives_vectors:
+        # A cross-encoder has to read every pair.
+        for key, query in queries.items():
+            pairs = ({"query": query, "document": document} for document in documents)
+            scores = np.array([answer["score"] for answer in predictor.stream(pairs)])
+            yield key, np.argsort(-scores, kind="stable")[:DEPTH].tolist(), scores.item
+        return
+    vectors = vectors_of(predictor, documents, "document")
+    neighbours = Neighbours(vectors)
+    keys = list(queries)
+    for start in range(0, len(keys), CHUNK):
+        some = keys[start : start + CHUNK]
+        asked = vectors_of(predictor, [queries[key] for key in some], "query")
+        _, places = neighbours.closest(asked, DEPTH)
+        for key, own, best in zip(some, asked, places.tolist(), strict=True):
+            yield key, best, (vectors @ own).item

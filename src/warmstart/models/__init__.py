@@ -1,0 +1,1 @@
+"""Pretrained encoders: loaded safely, seen as layers, and given heads."""

@@ -1,0 +1,262 @@
+"""An encoder under a pooled head: our own model, for what no stock head of transformers does.
+
+Importing this module makes the models known to `AutoConfig`, `AutoModelForSequenceClassification` and
+`AutoModelForMultipleChoice`; those with an answer for each token are in `token_heads`:
+
+    import warmstart.models.heads.pooled
+    model = AutoModelForSequenceClassification.from_pretrained("runs/reviews/model")
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import Any, cast
+
+import torch
+import transformers
+from torch import nn
+from transformers import initialization
+from transformers.modeling_outputs import MultipleChoiceModelOutput, SequenceClassifierOutput
+
+from warmstart.models.architectures import POOLED, row_of
+from warmstart.models.heads.bilstm import BiLSTM
+from warmstart.models.hidden_states import hidden_states, in_chunks, pooling_of
+from warmstart.models.pooling import Attention, ScalarMix, SlicePooling
+
+
+class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
+    """The encoder's config under `encoder`, how it is pooled, and the labels.
+
+    Args:
+        encoder: The config of the encoder, or its values with `model_type`.
+        layers: As in `Pooling`.
+        tokens: As in `Pooling`; a head with an answer for each token has no use for it.
+        slices_pool: How the vectors of a document's slices become one: `mean`, `max` or `attention`.
+        slices_at_once: How many slices are run through the encoder at a time; memory grows with it.
+        dropout: Share of a vector's numbers dropped before each layer of the head, in training.
+        head: What is between the encoder and the last layer: nothing (`linear`), one more layer over the vector of a
+            text or token (`mlp`), or a `bilstm` over the tokens.
+    """
+
+    model_type = POOLED
+    sub_configs = {"encoder": transformers.AutoConfig}
+
+    encoder: Any = None
+    layers: str = "last"
+    tokens: str = "mean"
+    slices_pool: str = "mean"
+    slices_at_once: int = 8
+    dropout: float = 0.1
+    head: str = "linear"
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        if self.encoder is None:
+            self.encoder = {"model_type": "bert"}  # the library builds a config of defaults to compare with
+        if isinstance(self.encoder, dict):
+            values = dict(self.encoder)
+            self.encoder = transformers.AutoConfig.for_model(values.pop("model_type"), **values)
+        else:
+            self.encoder = copy.deepcopy(self.encoder)  # the library is about to reset its choice of attention
+        super().__post_init__(**kwargs)
+
+    def to_dict(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().to_dict()
+        for key in ("_name_or_path", "id2label", "label2id", "problem_type"):
+            values["encoder"].pop(key, None)  # labels are said once, and where the encoder lay is nobody's business
+        return values
+
+
+class Pooled(transformers.PreTrainedModel):  # type: ignore[misc]
+    """What our own models share: an encoder, the layers that are read, dropout, and a linear layer or what `head` adds.
+
+    Args:
+        encoder: An encoder that is open already, whose own pooler is taken off; None to build one from the config.
+    """
+
+    config_class = PooledConfig
+    base_model_prefix = "encoder"
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+    _supports_attention_backend = True
+
+    def __init__(self, config: PooledConfig, encoder: nn.Module | None = None) -> None:
+        super().__init__(config)
+        self.num_labels = config.num_labels
+        self.encoder = open_encoder(config.encoder) if encoder is None else _without_pooler(encoder)
+        inside: Any = self.encoder.config
+        config.encoder = inside
+        self.pooling = pooling_of(inside, config.layers, config.tokens)
+        self.bilstm = BiLSTM(self.pooling.token_width) if config.head == "bilstm" else None
+        self.slice_pooling = SlicePooling(config.slices_pool, self.pooling.width)
+        self.dropout = nn.Dropout(config.dropout)
+        width = self.pooling.width
+        self.mlp = nn.Sequential(nn.Linear(width, width), nn.GELU()) if config.head == "mlp" else None
+        self.classifier = nn.Linear(width, config.num_labels)
+        self.post_init()
+
+    def _states(self, ids: torch.Tensor, mask: torch.Tensor | None, types: torch.Tensor | None) -> torch.Tensor:
+        """The chosen layers of every token, joined; without a mask, no token is padding."""
+        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids) if mask is None else mask}
+        if types is not None:
+            inputs["token_type_ids"] = types
+        return self.pooling.join(hidden_states(self.encoder, inputs, self.pooling.needs_all))
+
+    def _logits(self, vectors: torch.Tensor) -> torch.Tensor:
+        """What the last layers make of vectors, whether of texts or of tokens."""
+        if self.mlp is not None:
+            vectors = self.mlp(self.dropout(vectors))
+        return self.classifier(self.dropout(vectors))  # type: ignore[no-any-return]
+
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, ScalarMix):
+            initialization.zeros_(module.weights)
+            initialization.ones_(module.scale)
+        elif isinstance(module, Attention):
+            initialization.zeros_(module.query)
+
+
+class PooledForSequenceClassification(Pooled):
+    """Encoder, pooling over layers and tokens, pooling over slices, dropout, and one linear layer or what `head` adds.
+
+    Args:
+        encoder: An encoder that is open already, whose own pooler is taken off; None to build one from the config.
+    """
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        slices: torch.Tensor | None = None,
+        marks: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        vectors: torch.Tensor | None = None,
+        states: torch.Tensor | None = None,
+    ) -> SequenceClassifierOutput:
+        """Logits of shape (documents, labels), and the loss where labels are given.
+
+        Args:
+            slices: How many rows of the batch, one after the other, belong to each document; None for one each.
+            marks: As in `Pooling`; a text with marks has no slices.
+            labels: One for each document.
+            vectors: What `features` gave for these documents, instead of their tokens.
+            states: The same, where it gave the states of tokens; with their `attention_mask`.
+        """
+        if states is not None:
+            vectors = self._pooled(states, cast(torch.Tensor, attention_mask), marks)
+        elif vectors is None:
+            vectors = self._documents(cast(torch.Tensor, input_ids), attention_mask, token_type_ids, slices, marks)
+        logits = self._logits(vectors)
+        loss = None
+        if labels is not None:
+            loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config)
+        return SequenceClassifierOutput(loss=loss, logits=logits)
+
+    @property
+    def keeps(self) -> str:
+        """What of a text stays the same while only the head learns: its `vectors`, or its tokens' `states`."""
+        return "vectors" if self.bilstm is None and self.pooling.attention is None else "states"
+
+    def features(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        slices: torch.Tensor | None = None,
+        marks: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """What `keeps` names, to be handed to `forward` as often as wanted: all of the model below what learns."""
+        if self.keeps == "vectors":
+            return self._documents(input_ids, attention_mask, token_type_ids, slices, marks)
+        return self._states(input_ids, attention_mask, token_type_ids)
+
+    def _documents(
+        self,
+        ids: torch.Tensor,
+        mask: torch.Tensor | None,
+        types: torch.Tensor | None,
+        slices: torch.Tensor | None,
+        marks: torch.Tensor | None,
+    ) -> torch.Tensor:
+        """One vector a document."""
+        mask = torch.ones_like(ids) if mask is None else mask
+        if slices is None:
+            return self._vectors(ids, mask, types, marks)
+        return self.slice_pooling(in_chunks(self._vectors, (ids, mask, types), self.config.slices_at_once), slices)  # type: ignore[no-any-return]
+
+    def _vectors(
+        self,
+        ids: torch.Tensor,
+        mask: torch.Tensor,
+        types: torch.Tensor | None = None,
+        marks: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """One vector a row."""
+        return self._pooled(self._states(ids, mask, types), mask, marks)
+
+    def _pooled(self, states: torch.Tensor, mask: torch.Tensor, marks: torch.Tensor | None = None) -> torch.Tensor:
+        if self.bilstm is not None:
+            states = self.bilstm(states, mask)
+        return self.pooling.pool(states, mask, marks)
+
+
+class PooledForMultipleChoice(PooledForSequenceClassification):
+    """The same, giving one number for each text with one of its endings; those of a text compete."""
+
+    def forward(  # type: ignore[override]
+        self, labels: torch.Tensor | None = None, **inputs: torch.Tensor
+    ) -> MultipleChoiceModelOutput:
+        """Logits of shape (texts, endings), and the loss where the number of each right ending is given.
+
+        Args:
+            inputs: As for the model above, with the endings of a text as a second dimension.
+        """
+        shape = next(iter(inputs.values())).shape[:2]
+        logits = super().forward(**_flat(inputs)).logits.reshape(shape)
+        loss = None if labels is None else nn.functional.cross_entropy(logits.float(), labels)
+        return MultipleChoiceModelOutput(loss=loss, logits=logits)
+
+    def features(self, **inputs: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        """As above, the endings of all texts one after the other."""
+        return super().features(**_flat(inputs))
+
+
+def _flat(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The endings of all texts one after the other."""
+    return {name: tensor.flatten(0, 1) for name, tensor in inputs.items()}
+
+
+def encoder_class(config: Any) -> Any:
+    """The class of the encoder alone that a config describes."""
+    name = row_of(config).encoder
+    found = getattr(transformers, name) if name else transformers.MODEL_MAPPING[type(config)]
+    return found[0] if isinstance(found, tuple) else found
+
+
+def encoder_options(config: Any) -> dict[str, bool]:
+    """What the encoder's class is told, so that it has no pooler: ours takes its place."""
+    known = inspect.signature(encoder_class(config).__init__).parameters
+    return {"add_pooling_layer": False} if "add_pooling_layer" in known else {}
+
+
+def _without_pooler(encoder: Any) -> Any:
+    """An open encoder, readied for a place in a larger model."""
+    if encoder_options(encoder.config):
+        encoder.pooler = None
+    for module in encoder.modules():
+        module._is_hf_initialized = True  # what is not marked is drawn anew
+    return encoder
+
+
+def open_encoder(config: Any) -> nn.Module:
+    """A new encoder without a head, as a config describes it."""
+    return cast(nn.Module, encoder_class(config)(config, **encoder_options(config)))
+
+
+transformers.AutoConfig.register(POOLED, PooledConfig, exist_ok=True)
+transformers.AutoModelForSequenceClassification.register(PooledConfig, PooledForSequenceClassification, exist_ok=True)
+transformers.AutoModelForMultipleChoice.register(PooledConfig, PooledForMultipleChoice, exist_ok=True)

@@ -1,0 +1,63 @@
+"""LoRA: the encoder held still, a small product of two matrices learned beside each of its weights.
+
+W + (α/r)·B·A with B of r columns and A of r rows ("LoRA", Hu et al. 2022, §4.1). The engine is `peft`; after training
+the products are added to the weights, so that what is saved is a plain model again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from torch import nn
+
+from warmstart.errors import MissingExtra
+from warmstart.models.layer_map import LayerMap
+
+
+def add_lora(model: Any, rank: int, alpha: float | None = None, dropout: float = 0.0) -> None:
+    """Put LoRA beside every linear layer of the blocks, in place; the head learns as it is, all else is held still.
+
+    Args:
+        alpha: What the product is scaled by, divided by the rank; None for twice the rank.
+    """
+    peft = _peft()
+    layers = LayerMap.of(model)
+    blocks = [name for block in layers.blocks for name in block.modules]
+    targets = [
+        name
+        for name, module in model.named_modules()
+        if _linear(module) and any(name.startswith(f"{block}.") for block in blocks)
+    ]
+    config = peft.LoraConfig(r=rank, lora_alpha=alpha or 2 * rank, lora_dropout=dropout, target_modules=targets)
+    with warnings.catch_warnings():  # GPT-2's layers lie on their side, which peft warns of and puts right
+        warnings.simplefilter("ignore")
+        peft.inject_adapter_in_model(config, model)
+    for parameter in layers.head.parameters.values():
+        parameter.requires_grad_(True)
+
+
+def merge_lora(model: Any) -> None:
+    """Add the products to the weights and take LoRA out of the model, in place."""
+    kind = _peft().tuners.lora.LoraLayer
+    for name, module in list(model.named_modules()):
+        if isinstance(module, kind):
+            module.merge(safe_merge=True)
+            holder, _, last = name.rpartition(".")
+            setattr(model.get_submodule(holder), last, module.get_base_layer())
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)
+    if hasattr(model, "peft_config"):
+        del model.peft_config
+
+
+def _linear(module: nn.Module) -> bool:
+    return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
+
+
+def _peft() -> Any:
+    try:
+        import peft
+    except ImportError:
+        raise MissingExtra("layers.lora needs peft: pip install 'warmstart[lora]'") from None
+    return peft

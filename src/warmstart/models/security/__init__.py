@@ -1,0 +1,1 @@
+"""Model folders from anywhere: files, configs, tensors and tokenizers checked before a library opens them."""

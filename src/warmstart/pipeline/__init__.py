@@ -1,0 +1,1 @@
+"""A recipe carried out: its stages, and the reading and measuring around them."""

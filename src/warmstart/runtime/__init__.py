@@ -1,0 +1,1 @@
+"""The running program: processes, signals, environment, progress and trackers."""

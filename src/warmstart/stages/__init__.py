@@ -1,1 +1,0 @@
-"""The trainings a recipe is made of, and the reading and measuring around them."""

@@ -1,0 +1,1 @@
+"""What is on disk: folders that are valid or absent, JSON and YAML from anywhere, locks, the cache's place."""

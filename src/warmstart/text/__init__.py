@@ -1,0 +1,1 @@
+"""Text and tokens: offsets, alignment, windows and tag schemes, as pure functions."""

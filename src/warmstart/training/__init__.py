@@ -1,0 +1,1 @@
+"""Training: settings, batches, schedules, checkpoints and callbacks around the one Trainer."""

@@ -1,0 +1,1 @@
+"""Trainer callbacks, each usable with any transformers.Trainer."""

@@ -1,0 +1,119 @@
+"""How to train, as plain values, and the arguments of `transformers.Trainer` that they make."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from warmstart.errors import RecipeError, nearest
+from warmstart.models.precision import Precision
+from warmstart.runtime.trackers import trackers_of
+
+_SAID_ELSEWHERE = {
+    "output_dir": "--out",
+    "learning_rate": "training.learning_rate",
+    "lr_scheduler_type": "training.lr_schedule",
+    "lr_scheduler_kwargs": "training.lr_ratio",
+    "warmup_steps": "training.warmup",
+    "num_train_epochs": "training.epochs",
+    "max_steps": "training.max_steps",
+    "per_device_train_batch_size": "training.batch_size",
+    "weight_decay": "training.weight_decay",
+    "max_grad_norm": "training.max_grad_norm",
+    "label_smoothing_factor": "training.label_smoothing",
+    "bf16": "training.precision",
+    "fp16": "training.precision",
+    "seed": "seed",
+    "data_seed": "seed",
+    "disable_tqdm": "--json",
+    "eval_strategy": "nothing: the finished model is measured on dev and test",
+    "save_strategy": "checkpoints.every_steps or checkpoints.every_minutes",
+    "save_steps": "checkpoints.every_steps",
+    "save_total_limit": "checkpoints.keep_last",
+    "save_only_model": "nothing: a checkpoint is complete, or it is none",
+    "resume_from_checkpoint": "nothing: the same command on the same folder goes on",
+    "ignore_data_skip": "nothing: a resumed training sees the rows it would have seen",
+    "remove_unused_columns": "nothing: the task chooses its columns",
+    "train_sampling_strategy": "training.batching",
+    "dataloader_drop_last": "nothing: no row is dropped",
+    "accelerator_config": "nothing: each step is shared between processes without a row twice",
+}
+"""Arguments of the Trainer that a field of the recipe holds, and the field."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train; the meaning of each is under the recipe's field of the same name."""
+
+    learning_rate: float = 5e-5
+    lr_schedule: str = "linear"
+    warmup: float = 0.1
+    lr_ratio: float = 32.0
+    epochs: float | None = None
+    min_steps: int | None = 300
+    max_steps: int | None = None
+    batch_size: int = 32
+    batch_tokens: int | None = None
+    batching: str = "by-length"
+    weight_decay: float = 0.01
+    max_grad_norm: float = 1.0
+    adam_bias_correction: bool = True
+    label_smoothing: float = 0.0
+    r_drop: float = 0.0
+    average_last_epochs: int = 1
+    early_stopping_patience: int | None = None
+    precision: str = "auto"
+    lr_decay: float = 1.0
+    head_learning_rate: float | None = None
+    freeze: int = 0
+    unfreeze: str = "all"
+    unfreeze_every: int | None = None
+    seed: int = 0
+    trainer: Mapping[str, Any] = field(default_factory=dict)
+
+
+def arguments(settings: Settings, folder: Path, precision: Precision) -> transformers.TrainingArguments:
+    """The Trainer's arguments for these settings, refusing what it does not know."""
+    check_trainer_options(settings.trainer)
+    ours: dict[str, Any] = {
+        "output_dir": str(folder),
+        "learning_rate": settings.learning_rate,
+        "max_steps": settings.max_steps or -1,
+        "per_device_train_batch_size": settings.batch_size,
+        "weight_decay": settings.weight_decay,
+        "max_grad_norm": settings.max_grad_norm,
+        "bf16": precision == "bf16",
+        "fp16": precision == "fp16",
+        "seed": settings.seed,
+        "data_seed": settings.seed,
+        "disable_tqdm": True,
+        "remove_unused_columns": False,
+        "save_strategy": "no",
+        "logging_steps": 10,
+        "logging_nan_inf_filter": False,
+        "dataloader_pin_memory": torch.cuda.is_available(),
+        "use_cpu": not (torch.cuda.is_available() or torch.backends.mps.is_available()),
+        "report_to": "none",
+        "run_name": folder.parent.name,
+    }
+    try:
+        return transformers.TrainingArguments(**{**ours, **settings.trainer})
+    except (TypeError, ValueError, ImportError) as error:
+        raise RecipeError(f"trainer: {error}") from None
+
+
+def check_trainer_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that the Trainer lacks, or that a field of the recipe holds, and trackers it cannot use."""
+    known = {one.name for one in dataclasses.fields(transformers.TrainingArguments) if one.init}
+    for name in options:
+        if name in _SAID_ELSEWHERE:
+            raise RecipeError(f"trainer.{name}: say it with {_SAID_ELSEWHERE[name]}")
+        if name not in known:
+            raise RecipeError(f"trainer.{name} is not one of TrainingArguments; {nearest(name, known)}")
+    trackers_of(options.get("report_to"))

@@ -1,1 +1,0 @@
-"""How training goes: which layers learn, at what rate, when, and from which rows at a time."""
