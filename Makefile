@@ -18,6 +18,10 @@ format:  ## Put the code in its one form.
 test:  ## The tests alone.
 	OMP_NUM_THREADS=1 .venv/bin/pytest -n 2 --dist loadfile
 
+.PHONY: house
+house:  ## The state of the code in one line of JSON: cycles, size, types, names. A test holds the limits.
+	@$(PYTHON) tests/house.py
+
 .PHONY: docs
 docs:  ## Build the documentation into site/.
 	.venv/bin/mkdocs build --strict
@@ -79,6 +83,10 @@ PROOF = PYTHONPATH=benchmarks $(PYTHON)
 .PHONY: proof-kill
 proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-equal.
 	@$(PROOF) proofs/kill.py $(SIZE)
+
+.PHONY: proof-unchanged
+proof-unchanged:  ## Recipes run by the commit BASE= and by this tree, compared bit by bit. About 10 minutes.
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/unchanged.py --base $(or $(BASE),315e177) $(if $(ONLY),--only $(ONLY),--write)
 
 .PHONY: proof-stages
 proof-stages:  ## A recipe of three stages on real data, killed in each, then used again (N= steps of a stage).

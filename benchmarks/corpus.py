@@ -39,7 +39,7 @@ def main() -> None:
             path = folder / f"corpus-{documents}.txt"
             write_documents(path, documents)
             sizes[documents] = path.stat().st_size
-            options = ("--task", "masked", "--tokens", "64", "--set", "data.split.test=0")
+            options = ("--task", "masked", "--max-tokens", "64", "--set", "data.split.test=0")
             found[documents] = peak(path, model, folder, *options)
     small, large = found[args.n], found[TIMES * args.n]
     figures = {

@@ -142,10 +142,10 @@ def train(args: argparse.Namespace) -> None:
 
 def tables() -> dict[str, list[Any]]:
     """The rows of every set and model that has any, of the variants that are in the tables above."""
-    from warmstart.experiments.repeat import read_rows
+    from warmstart.experiments.repeat import read_results
 
     places = [(name, f"{name}-{model}") for model in MODELS for name in SETS]
-    found = {where: read_rows(CACHE / where, list(VARIANTS[name])) for name, where in places}
+    found = {where: read_results(CACHE / where, list(VARIANTS[name])) for name, where in places}
     return {where: rows for where, rows in found.items() if rows}
 
 

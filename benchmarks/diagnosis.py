@@ -33,15 +33,15 @@ TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 
 def label_errors(rows: Rows, encoder: str) -> dict[str, Any]:
     """Flip some labels, look for label errors, and count how many of those found first were flipped."""
-    from warmstart.diagnosis.label_errors import cut, regression_chances, suspects
+    from warmstart.diagnosis.label_errors import assign_folds, regression_probabilities, suspects
     from warmstart.inference.features import Extractor
 
     truth, texts = [label for label, _ in rows], [text for _, text in rows]
     labels, wrong = flip(truth)
     vectors = Extractor.load(encoder, precision="auto").vectors(texts).astype(float)
     names = sorted(set(labels))
-    fold = cut(labels, texts, FOLDS)
-    chances = regression_chances(vectors, labels, names, fold)
+    fold = assign_folds(labels, texts, FOLDS)
+    chances = regression_probabilities(vectors, labels, names, fold)
     found, scores = suspects(labels, names, chances, FOLDS)
     first = set(np.argsort(scores, kind="stable")[: len(wrong)].tolist())
     right = [names[place] == one for place, one in zip(chances.argmax(axis=1), truth, strict=True)]
@@ -70,9 +70,11 @@ def flip(labels: list[str], seed: int = 0) -> tuple[list[str], set[int]]:
 def calibration(parts: dict[str, Rows], encoder: str, **training: Any) -> dict[str, Any]:
     """Train too hard, then calibrate on dev rows and measure on test rows, before and after."""
     from warmstart.cli.screen import Bars
-    from warmstart.diagnosis.diagnose import diagnose
+    from warmstart.diagnosis.confidence import ConfidenceOptions
+    from warmstart.diagnosis.diagnose import DiagnosisOptions, diagnose
     from warmstart.evaluation.evaluate import evaluate
-    from warmstart.evaluation.run import Run
+    from warmstart.evaluation.records.files import as_json
+    from warmstart.evaluation.run import RunFolder
     from warmstart.pipeline.prepare import read_rows
     from warmstart.pipeline.run_recipe import run_recipe
     from warmstart.recipe import make_recipe
@@ -84,9 +86,10 @@ def calibration(parts: dict[str, Rows], encoder: str, **training: Any) -> dict[s
         files = {f"data.{part}": str(folder / f"{part}.csv") for part in parts}
         recipe = make_recipe({"model": encoder, **files, **HARD, **training}, "benchmark")
         run = run_recipe(recipe, folder / "run", Bars())
-        said = diagnose(run, calibrate=True)["calibration"]
+        options = DiagnosisOptions(confidence=ConfidenceOptions(calibrate=True))
+        said = as_json(diagnose(run, options).calibration)
         tables = read_rows(recipe, folder / "cache", Bars()).tables
-        after = evaluate(Run(run.folder).predictor, tables["test"])
+        after = evaluate(RunFolder(run.folder).predictor, tables["test"])
         return {
             "rows": len(parts["test"]),
             "temperature": round(said["temperature"], 3),

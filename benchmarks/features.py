@@ -25,13 +25,13 @@ import torch
 from common import ROOT, arguments, finish, timed, weights, write_page
 from padding import read_texts
 from warmstart.data.findings import Findings
-from warmstart.data.read import read
+from warmstart.data.read import iter_rows
 from warmstart.data.schema import Schema
 from warmstart.data.source import Source
 from warmstart.inference.batching import alike
 from warmstart.inference.feature_files import write_vectors
 from warmstart.inference.features import BUFFER, Extractor
-from warmstart.models.precision import resolve
+from warmstart.models.precision import resolve_precision
 from warmstart.tasks.shared.text_inputs import TEXT, encode_texts, pad
 
 MARKS = (0.1, 0.5, 1.0)
@@ -85,7 +85,7 @@ def speed(model: str, path: Path, rounds: int) -> dict[str, float]:
     """How fast from file to file is, as a share of the bare forward pass over the same batches."""
     extractor = Extractor.load(model)
     schema, source = Schema((TEXT,)), Source((str(path),))
-    texts = [row["text"] for row in read(source, schema, Findings())]
+    texts = [row["text"] for row in iter_rows(source, schema, Findings())]
     batches = []
     for start in range(0, len(texts), BUFFER):
         some = {"text": texts[start : start + BUFFER]}
@@ -95,7 +95,7 @@ def speed(model: str, path: Path, rounds: int) -> dict[str, float]:
         ]
 
     def ours() -> None:
-        chunks = extractor.stream(read(source, schema, Findings()), BATCH)
+        chunks = extractor.stream(iter_rows(source, schema, Findings()), BATCH)
         places = (([f"row {row['line']}" for row in rows], vectors) for rows, vectors in chunks)
         write_vectors(places, path.with_suffix(".npy"), extractor.shape)
 

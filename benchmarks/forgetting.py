@@ -68,13 +68,14 @@ def _general(path: Path) -> None:
 
 def curves(folder: Path) -> dict[float, list[dict[str, Any]]]:
     """What each run of a rate saw, by rate: one entry a run."""
-    from warmstart.evaluation.run import Run
-    from warmstart.experiments.repeat import read_rows
+    from warmstart.evaluation.records.files import as_json
+    from warmstart.evaluation.run import RunFolder
+    from warmstart.experiments.repeat import read_results
 
     found: dict[float, list[dict[str, Any]]] = {}
     for rate in RATES:
-        runs = [Run(row.folder) for row in read_rows(folder, [f"{rate:g}"])]
-        found[rate] = [{"history": run.training["history"], **run.forgetting["01-finetune"]} for run in runs]
+        runs = [RunFolder(row.folder) for row in read_results(folder, [f"{rate:g}"])]
+        found[rate] = [{"history": run.training.history, **as_json(run.forgetting["01-finetune"])} for run in runs]
     return {rate: some for rate, some in found.items() if some}
 
 
@@ -94,8 +95,8 @@ def _value(seen: dict[str, Any], name: str) -> float:
         return float(seen["loss"])
     if name == "masked tokens found, %":
         return 100 * float(seen["accuracy"])
-    layer = {"first": 1, "middle": len(seen["agreement"]) // 2, "last": -1}[name.split()[-2]]
-    return float(seen["agreement"][layer])
+    layer = {"first": 1, "middle": len(seen["cka"]) // 2, "last": -1}[name.split()[-2]]
+    return float(seen["cka"][layer])
 
 
 PANELS = ("training loss", "test error, %", "loss of masked tokens", "agreement, last block")

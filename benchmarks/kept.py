@@ -15,26 +15,26 @@ from typing import Any
 import numpy as np
 
 from common import ROOT
-from warmstart.evaluation.run_result import Row
+from warmstart.evaluation.run_result import RunResult
 
 FOLDER = ROOT / "docs" / "results" / "figures"
 
 
 @dataclass(frozen=True)
-class Kept(Row):
-    """A row whose run need not be there."""
+class KeptResult(RunResult):
+    """A result whose run need not be there."""
 
     of: tuple[str, ...] = ()
     quality: tuple[float, ...] = ()
 
     @property
-    def names(self) -> list[str]:  # type: ignore[override]
-        """As in `Row`."""
+    def row_names(self) -> list[str]:  # type: ignore[override]
+        """As in `RunResult`."""
         return list(self.of)
 
     @property
     def scores(self) -> Any:  # type: ignore[override]
-        """As in `Row`."""
+        """As in `RunResult`."""
         return np.array(self.quality)
 
 
@@ -78,7 +78,7 @@ def flat(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {name: value for part in found.values() for name, value in part.items()}
 
 
-def read_rows(name: str, asked: dict[str, str]) -> list[Row]:
+def read_rows(name: str, asked: dict[str, str]) -> list[RunResult]:
     """The rows kept under a name, by variant and seed.
 
     Args:
@@ -87,19 +87,20 @@ def read_rows(name: str, asked: dict[str, str]) -> list[Row]:
     found = read(name)
     names = tuple(found.pop("rows", ()))
     return [
-        Kept(folder=Path(), of=names, quality=tuple(quality), **row)
+        KeptResult(folder=Path(), of=names, quality=tuple(quality), **row)
         for _, (made, row, quality) in sorted(found.items())
         if asked.get(row["variant"]) == made
     ]
 
 
-def keep_rows(name: str, rows: Sequence[Row], asked: dict[str, str]) -> None:
+def keep_rows(name: str, rows: Sequence[RunResult], asked: dict[str, str]) -> None:
     """Keep these rows with those that are already kept; all must have been measured on the same test rows."""
     found = read(name)
     for row in rows:
-        if row.names != found.setdefault("rows", row.names):
+        names = [str(name) for name in row.row_names]
+        if names != found.setdefault("rows", names):
             raise SystemExit(f"{row.folder}: measured on other test rows than the runs kept in {FOLDER / name}.json")
-        fields = {key: getattr(row, key) for key in Row.__dataclass_fields__ if key != "folder"}
+        fields = {key: getattr(row, key) for key in RunResult.__dataclass_fields__ if key != "folder"}
         quality = [int(one) if one == int(one) else round(one, 6) for one in row.scores.tolist()]
         found[f"{row.variant} {row.seed}"] = [asked[row.variant], fields, quality]
     write(name, found)

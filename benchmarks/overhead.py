@@ -18,11 +18,12 @@ import torch
 import transformers
 
 from common import arguments, finish, write_page
-from warmstart.data.table import write
-from warmstart.models.precision import resolve
+from warmstart.data.arrow_files import write_arrow
+from warmstart.models.precision import resolve_precision
 from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.training.settings import Settings
-from warmstart.training.trainer import train
+from warmstart.training.job import TrainingHooks, TrainingJob
+from warmstart.training.train import train
 
 ROUNDS = int(os.environ.get("WARMSTART_BENCH_ROUNDS", "5"))
 BATCH = 32
@@ -71,7 +72,7 @@ def bare(
     optimizer = torch.optim.AdamW(groups, lr=settings.rate, fused=True)
     warmup = int(settings.warmup * len(batches))
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, warmup, len(batches))
-    half = resolve(settings.precision) == "bf16"
+    half = resolve_precision(settings.precision) == "bf16"
     model.train()
     started = time.perf_counter()
     for indices in batches:
@@ -89,7 +90,7 @@ def bare(
 def main() -> None:
     """Measure and report."""
     args = arguments(__doc__ or "", 40, "optimizer steps a round")
-    task = Classify.learn(ClassifyOptions(), ["no", "yes"], pair=False)
+    task = Classify.from_answers(ClassifyOptions(), ["no", "yes"], pair=False)
     draw = random.Random(0)
     columns = {
         "input_ids": [[draw.randrange(1, 30000) for _ in range(draw.randint(8, 64))] for _ in range(4096)],
@@ -99,7 +100,7 @@ def main() -> None:
     settings = Settings(max_steps=args.n, batch=BATCH, order="random")
     ours, loops = [], []
     with tempfile.TemporaryDirectory() as folder:
-        rows = write([columns], Path(folder) / "rows.arrow")
+        rows = write_arrow([columns], Path(folder) / "rows.arrow")
         for number in range(ROUNDS + 1):
             recorder = Recorder(rows)
             took = train(build_model(), task, Padder(), recorder, settings, Path(folder) / "trainer").seconds

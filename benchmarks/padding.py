@@ -10,7 +10,7 @@ import random
 from typing import Any
 
 from common import SHARED
-from warmstart.training.batches import LengthBatches, RandomBatches, lengths_of
+from warmstart.training.batches import LengthGroupedBatchSampler, RandomBatchSampler, row_lengths
 
 PADDED = 10_000
 TOKENS = 4096
@@ -35,8 +35,8 @@ def padding_table(tokenizer: Any) -> str:
         texts = read_texts(name, 2000 if name == "imdb" else PADDED)
         pairs = texts.get("pair")
         ids = tokenizer(texts["text"], pairs, truncation=True, max_length=512)["input_ids"]
-        lengths = lengths_of([{"input_ids": one} for one in ids])
-        orders = RandomBatches(len(lengths)), LengthBatches(lengths), LengthBatches(lengths, tokens=TOKENS)
+        lengths = row_lengths([{"input_ids": one} for one in ids])
+        orders = RandomBatchSampler(len(lengths)), LengthGroupedBatchSampler(lengths), LengthGroupedBatchSampler(lengths, tokens=TOKENS)
         shares = []
         for order in orders:
             padded = sum(len(batch) * int(max(lengths[batch])) for batch in order)

@@ -21,11 +21,11 @@ from typing import Any
 from common import ROOT, arguments, finish, weights, write_page
 from craft_sets import Rows, banking, long, rt, trec
 from warmstart.pipeline.run_recipe import run_recipe
-from warmstart.plan.devices import here
-from warmstart.plan.estimate import from_measured
+from warmstart.plan.devices import this_machine
+from warmstart.plan.estimate import estimate_from_trial
 from warmstart.plan.stopwatch import Clock, peak_gb
-from warmstart.plan.trial_run import Rehearsal, rehearse
-from warmstart.plan.workload import Work, work_of
+from warmstart.plan.trial_run import TrialRun, trial_run
+from warmstart.plan.workload import Workload, workload_of
 from warmstart.recipe import Recipe, absolute, load_recipe, make_recipe
 from warmstart.runtime.progress import silent
 
@@ -79,10 +79,12 @@ def _model(case: Case, folder: Path) -> str:
     return str(save_tiny(folder / "tiny", num_hidden_layers=8))
 
 
-def training_of(work: Work, seen: Rehearsal, busy: bool) -> float:
+def training_of(work: Workload, seen: TrialRun, busy: bool) -> float:
     """Seconds of training by the plan, by the clock or of the processor, without the saving after it."""
-    steps = [replace_seconds(step, step.busy) for step in seen.steps] if busy else seen.steps
-    return from_measured("finetune", work, here(), replace(seen, steps=steps, saving=0.0)).seconds.training
+    steps = [replace_seconds(step, step.cpu_seconds) for step in seen.steps] if busy else seen.steps
+    return estimate_from_trial(
+        "finetune", work, this_machine(), replace(seen, steps=steps, saving=0.0)
+    ).seconds.training
 
 
 def replace_seconds(step: Any, seconds: float) -> Any:
@@ -105,17 +107,17 @@ def fit(folder: Path) -> None:
     clock = Clock()
     run_recipe(load_recipe(folder / "recipe.yaml"), folder / "run", clock)
     first, last = (clock.bars["training"][place] for place in (0, -1))
-    finish({"seconds": last.time - first.time, "busy": last.busy - first.busy, "gb": peak_gb()})
+    finish({"seconds": last.time - first.time, "busy": last.cpu_seconds - first.cpu_seconds, "gb": peak_gb()})
 
 
 def measure(name: str, steps: int, folder: Path) -> dict[str, Any]:
     """A recipe planned, then carried out."""
     recipe = recipe_of(name, steps, folder)
-    work = work_of(recipe, here().precision, folder, silent)
-    seen = rehearse(recipe, folder / "rehearsal", silent)
-    device = here()
-    told = from_measured("finetune", work, device, seen)
-    plan = {"busy": training_of(work, seen, True), "seconds": training_of(work, seen, False), "gb": told.gb}
+    work = workload_of(recipe, this_machine().precision, folder, silent)
+    seen = trial_run(recipe, folder / "trial", silent)
+    device = this_machine()
+    told = estimate_from_trial("finetune", work, device, seen)
+    plan = {"busy": training_of(work, seen, True), "seconds": training_of(work, seen, False), "gb": told.memory_gb}
     real = carried_out(recipe, folder)
     return {
         "steps": work.steps,

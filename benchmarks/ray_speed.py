@@ -27,7 +27,7 @@ class Watch:
         if amount:
             self.seen.append((time.monotonic(), amount))
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         pass
 
 

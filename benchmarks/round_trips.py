@@ -20,7 +20,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import BertJapaneseTokenizer
 
 from common import SHARED, arguments, finish, write_page
-from warmstart.text.alignment import pieces, pieces_to_span, span_to_pieces
+from warmstart.text.alignment import char_span_to_tokens, tokenize_with_offsets, tokens_to_char_span
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDPIECES = 16_000
@@ -42,7 +42,7 @@ texts better than a published vocabulary would, which has longer pieces and unkn
 for these vocabularies only.
 """
 NOTES = """
-*Read by character* has the tokenizer read every character alone (`pieces(…, by="character")`): more pieces, and every
+*Read by character* has the tokenizer read every character alone (`tokenize_with_offsets(…, by="character")`): more pieces, and every
 boundary can be told, with a vocabulary of word pieces too. A *boundary inside a piece* is a span that begins or ends
 within a piece, since the engine takes as one word, and the vocabulary as one piece, what the data set parts; what comes
 back is the span and a bit more.
@@ -113,12 +113,12 @@ def _most(counts: Counter[str]) -> list[str]:
 def measure(tokenizer: Any, texts: list[Text], by: Way) -> Counter[str]:
     """How many spans come back exactly, wider because a boundary lies inside a piece, or otherwise."""
     found: Counter[str] = Counter()
-    for (_, spans), each in zip(texts, pieces(tokenizer, [text for text, _ in texts], by), strict=True):
+    for (_, spans), each in zip(texts, tokenize_with_offsets(tokenizer, [text for text, _ in texts], by), strict=True):
         found["pieces"] += len(each.ids)
         found["unknown"] += each.ids.count(tokenizer.unk_token_id)
         for start, end in spans:
-            touched = span_to_pieces(each.places, start, end)
-            back = touched and pieces_to_span(each.places, *touched)
+            touched = char_span_to_tokens(each.offsets, start, end)
+            back = touched and tokens_to_char_span(each.offsets, *touched)
             wider = back is not None and back[0] <= start and end <= back[1]
             found["exact" if back == (start, end) else "inside a piece" if wider else "other"] += 1
             found["spans"] += 1

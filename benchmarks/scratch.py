@@ -95,7 +95,7 @@ def main() -> None:
     args = arguments(__doc__ or "", 3000, "optimizer steps")
     from scipy.stats import binomtest
 
-    from warmstart.evaluation.run import Run
+    from warmstart.evaluation.run import RunFolder
     from warmstart.pipeline.run_recipe import run_recipe
     from warmstart.recipe import make_recipe
 
@@ -112,7 +112,7 @@ def main() -> None:
     }
     if not (folder / "metrics.json").is_file():
         run_recipe(make_recipe(recipe), folder, Lines("wikitext-2"))
-    run = Run(folder)
+    run = RunFolder(folder)
     found = run.metrics["test"]
     floor = entropy(run.model, texts("valid").read_text(encoding="utf-8"))
     pairs = found["nsp_pairs"]
@@ -126,10 +126,10 @@ def main() -> None:
         "nsp_low": round(test.proportion_ci(0.95).low, 4),
         "nsp_chance": round(found["nsp_chance"], 4),
         "nsp_p": test.pvalue,
-        "minutes": round(run.training["seconds"] / 60, 1),
+        "minutes": round(run.training.seconds / 60, 1),
     }
     if args.write:
-        draw(run.training["history"], floor, ROOT / "docs" / "results" / "scratch.svg")
+        draw(run.training.history, floor, ROOT / "docs" / "results" / "scratch.svg")
         write_page("scratch", "An encoder from scratch", "make results-scratch", _page(figures, pairs))
     finish(figures)
 

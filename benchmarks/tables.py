@@ -30,7 +30,7 @@ class Lines:
 
         return silent.bar(name, total)
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         print(f"{(time.monotonic() - self.started) / 60:6.1f} min  {self.about}: {text}", flush=True)
 
 
@@ -71,9 +71,9 @@ def table(title: str, rows: list[Any], reference: Mapping[str, str]) -> str:
     Args:
         reference: The variant that each is compared with; those that are not named stand alone.
     """
-    from warmstart.evaluation.comparison import compare_all, summarise
+    from warmstart.evaluation.comparison import compare_all, summarize
 
-    found = {one: summarise([row for row in rows if row.variant == one]) for one in {row.variant for row in rows}}
+    found = {one: summarize([row for row in rows if row.variant == one]) for one in {row.variant for row in rows}}
     against = {one.variant: one for one in compare_all(rows, reference)}
     lines = [
         f"## {title}",
@@ -91,10 +91,10 @@ def table(title: str, rows: list[Any], reference: Mapping[str, str]) -> str:
 
 def means(rows: list[Any]) -> dict[str, float]:
     """The mean of each variant, for the closing line."""
-    from warmstart.evaluation.comparison import summarise
+    from warmstart.evaluation.comparison import summarize
 
     names = dict.fromkeys(row.variant for row in rows)
-    return {one: round(summarise([row for row in rows if row.variant == one]).all.mean, 4) for one in names}
+    return {one: round(summarize([row for row in rows if row.variant == one]).all.mean, 4) for one in names}
 
 
 def _mean(one: Any) -> str:
@@ -109,8 +109,8 @@ def _difference(one: Any) -> str:
     if one is None:
         return "– | – | – | –"
     over = [f"{100 * e.low:+.1f} to {100 * e.high:+.1f}" if e and e.count > 1 else "–" for e in (one.seeds, one.rows)]
-    p = "–" if one.corrected != one.corrected else f"{one.corrected:.3f}"
-    return f"{one.reference} | {100 * one.difference:+.1f} ({over[0]}) | {over[1]} | {f'**{p}**' if one.shown else p}"
+    p = "–" if one.p_corrected != one.p_corrected else f"{one.p_corrected:.3f}"
+    return f"{one.reference} | {100 * one.difference:+.1f} ({over[0]}) | {over[1]} | {f'**{p}**' if one.significant else p}"
 
 
 def _cost(one: Any) -> str:

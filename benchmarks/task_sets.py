@@ -177,9 +177,9 @@ SETS = {
         "WNUT-17", "tag", wnut, ("f1", "precision", "recall"), "BERTweet 56.5 (its paper)", TAG, "tagger",
         whole={"training.batch_size": 16},
     ),
-    "quac": Set("QuAC, first questions", "span", quac, ("f1", "exact"), "–", SPAN, "answerer", STILL, ("part",)),
+    "quac": Set("QuAC, first questions", "span", quac, ("f1", "exact_match"), "–", SPAN, "answerer", STILL, ("part",)),
     "xquad": Set(
-        "XQuAD English", "span", xquad, ("f1", "exact"), "multilingual BERT 83.5, exact 72.2, from SQuAD (its page)",
+        "XQuAD English", "span", xquad, ("f1", "exact_match"), "multilingual BERT 83.5, exact match 72.2, from SQuAD (its page)",
         SPAN, "answerer", STILL, whole={"training.epochs": 2},
     ),
     "stsb": Set(

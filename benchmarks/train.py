@@ -22,14 +22,15 @@ import transformers
 from common import arguments, finish, timed, write_page
 from overhead import bare
 from padding import PADDED, Texts, padding_table, read_texts
-from warmstart.data.table import write
+from warmstart.data.arrow_files import write_arrow
 from warmstart.models.layer_map import LayerMap
-from warmstart.models.precision import resolve
+from warmstart.models.precision import resolve_precision
 from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.text.windows import Window
-from warmstart.training.batches import LengthBatches, lengths_of
+from warmstart.training.batches import LengthGroupedBatchSampler, row_lengths
 from warmstart.training.settings import Settings
-from warmstart.training.trainer import train
+from warmstart.training.job import TrainingHooks, TrainingJob
+from warmstart.training.train import train
 
 BATCH = 32
 ROUNDS = {"rt-polarity": 3, "imdb": 2}
@@ -76,8 +77,8 @@ def plain(model: Any, tokenizer: Any, rows: Any, folder: str) -> None:
 
 def sample(features: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
     """The rows of batches drawn evenly by length from those of an epoch; grouped anew, they are these batches."""
-    lengths = lengths_of(features)
-    batches = [batch for batch in LengthBatches(lengths, BATCH) if len(batch) == BATCH]
+    lengths = row_lengths(features)
+    batches = [batch for batch in LengthGroupedBatchSampler(lengths, BATCH) if len(batch) == BATCH]
     batches.sort(key=lambda batch: sum(lengths[batch]))
     wanted = max(count // BATCH, 1)
     drawn = [batches[int((number + 0.5) * len(batches) / wanted)] for number in range(wanted)]
@@ -86,7 +87,7 @@ def sample(features: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
 
 def side_by_side(found: Texts, encoder: Encoder, count: int, rounds: int) -> dict[str, Any]:
     """Median ratios of one data set."""
-    task = Classify.learn(ClassifyOptions(), found["label"], pair=False)
+    task = Classify.from_answers(ClassifyOptions(), found["label"], pair=False)
     features = sample(task.encode(found, encoder.tokenizer, Window(512)), count)
     names = [name for name in ("input_ids", "token_type_ids", "labels") if name in features[0]]
     columns = {name: [one[name] for one in features] for name in names}
@@ -94,9 +95,9 @@ def side_by_side(found: Texts, encoder: Encoder, count: int, rounds: int) -> dic
     own = Settings(epochs=1, batch=BATCH, order="by-length")
     times: dict[str, list[float]] = {"plain": [], "ours": [], "bare": [], "default": []}
     with tempfile.TemporaryDirectory() as folder:
-        rows = write([{**columns, "row": list(range(len(features)))}], Path(folder) / "rows.arrow")
-        lengths = lengths_of(rows)
-        batches = list(LengthBatches(lengths, BATCH))
+        rows = write_arrow([{**columns, "row": list(range(len(features)))}], Path(folder) / "rows.arrow")
+        lengths = row_lengths(rows)
+        batches = list(LengthGroupedBatchSampler(lengths, BATCH))
         sides: dict[str, Callable[[Any], Any]] = {
             "plain": lambda model: plain(model, encoder.tokenizer, rows, folder),
             "ours": lambda model: train(model, task, encoder.tokenizer, rows, exact, Path(folder) / "own"),

@@ -1,37 +1,123 @@
-"""Pages made from the code when the site is built: a line `<!-- generate: NAME -->` becomes what NAME makes."""
+"""Parts of pages that are generated from the code when the site is built: `<!-- generate: NAME -->` calls NAME."""
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
+import tomllib
 import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from pydantic import BaseModel
+
+ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
+SOURCE = ROOT / "src" / "warmstart"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill in what is generated; mkdocs calls this for every page."""
     makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "faults": faults, "results": results}
     makers |= {"schedules": schedules, "sweep": sweep, "range": sweep_range}
-    makers |= {"labelling": labelling, "pretraining": pretraining}
-    return re.sub(r"<!-- generate: (\w+) -->", lambda found: makers[found[1]](), markdown)
+    makers |= {"labelling": labelling, "pretraining": pretraining, "packages": packages, "imports": imports}
+    makers |= {"public": public, "exits": exits}
+    return re.sub(r"<!-- generate: (\w+) -->", lambda match: makers[match[1]](), markdown)
+
+
+def public() -> str:
+    """What the package exports, each from its docstring; what most people need comes first."""
+    import warmstart
+
+    first = ["fit", "load", "Run", "Predictor"]
+    parts = []
+    for name in [*first, *sorted(set(warmstart.__all__) - set(first), key=str.lower)]:
+        item = getattr(warmstart, name)
+        if isinstance(item, type) and issubclass(item, Exception | BaseModel):
+            continue  # errors and the recipe have places of their own
+        parts.append(f"::: {item.__module__}.{name}")
+    return "\n\n".join(parts)
+
+
+def packages() -> str:
+    """Every package and root module with the first sentence of its docstring and the modules in it, top layer first."""
+    rows = []
+    for layer in _layers():
+        for name in layer:
+            path = SOURCE / name if (SOURCE / name).is_dir() else SOURCE / f"{name}.py"
+            inside = sorted(item for item in path.glob("*") if _is_module(item)) if path.is_dir() else []
+            modules = " · ".join(f"{item.stem}/" if item.is_dir() else item.stem for item in inside)
+            rows.append((f"`{name}/`" if path.is_dir() else f"`{name}.py`", _first_sentence(path), modules))
+    return _table(("package", "what it does", "modules"), rows)
+
+
+def imports() -> str:
+    """The layers, top first, and the other rules for imports, as import-linter reads them from pyproject.toml."""
+    first, *others = _contracts()
+    rows = [(str(number), ", ".join(f"`{name}`" for name in layer)) for number, layer in enumerate(_layers(), 1)]
+    lines = [f"**{first['name']}.**\n\n{_table(('layer', 'packages and modules'), rows)}\n"]
+    for contract in others:
+        if contract["type"] == "forbidden":
+            sources, forbidden = (_short_names(contract[key]) for key in ("source_modules", "forbidden_modules"))
+            lines.append(f"- **{contract['name']}.** {sources} must not import {forbidden}, even indirectly.")
+        else:
+            lines.append(f"- **{contract['name']}.**")
+    return "\n".join(lines)
+
+
+def _contracts() -> list[dict[str, Any]]:
+    """What import-linter checks; the first contract is that of the layers."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return list(settings["tool"]["importlinter"]["contracts"])
+
+
+def _layers() -> list[list[str]]:
+    """The layers from the top, each a list of packages and modules that do not import each other."""
+    return [layer.split(" | ") for layer in _contracts()[0]["layers"]]
+
+
+def _short_names(modules: list[str]) -> str:
+    names = [f"`{module.removeprefix('warmstart.')}`" for module in modules]
+    return ", ".join(names[:-1]) + " or " + names[-1] if names[1:] else names[0]
+
+
+def _is_module(path: Path) -> bool:
+    return (path.suffix == ".py" and path.stem != "__init__") or (path / "__init__.py").is_file()
+
+
+def _first_sentence(path: Path) -> str:
+    """The first line of the docstring of a package or module."""
+    file = path / "__init__.py" if path.is_dir() else path
+    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0]
 
 
 def cli() -> str:
-    """Every verb with its arguments and options, as `--help` knows them."""
+    """Every command with its arguments and options, from the texts of `--help`."""
     from warmstart.cli.main import VERBS, load_verb
 
     parts = []
     for name, about in VERBS.items():
-        rows = [_parameter(one) for one in load_verb(name).params if "--help" not in one.opts]
+        rows = [_parameter(item) for item in load_verb(name).params if "--help" not in item.opts]
         parts.append(f"## {name}\n\n{about}\n\n{_table(('argument or option', 'meaning'), rows)}")
     return "\n\n".join(parts)
 
 
+def exits() -> str:
+    """The exit codes of the command line, from the errors that have one."""
+    from warmstart import errors
+
+    kinds = [kind for kind in vars(errors).values() if getattr(kind, "__base__", None) is errors.WarmstartError]
+    meanings = {kind.exit_code: (kind.__doc__ or "").partition("\n")[0].rstrip(".") for kind in kinds}
+    meanings |= {0: "Success", 2: "Wrong usage: an unknown option, a missing argument", 130: "Interrupted"}
+    meanings |= {70: "A bug in warmstart; set `WARMSTART_TRACEBACK=1` to see the traceback"}
+    return _table(("code", "meaning"), [(str(code), meaning) for code, meaning in sorted(meanings.items())])
+
+
 def recipe() -> str:
-    """Every field of a recipe, its meaning taken from the text under the field."""
+    """Every field of a recipe, with the text under the field as its meaning."""
     from warmstart.recipe import Recipe
 
     return "\n\n".join(_sections(Recipe, ""))
@@ -45,16 +131,16 @@ def sweep() -> str:
 
 
 def sweep_range() -> str:
-    """Every field of a range that is searched."""
-    from warmstart.recipe import Range
+    """Every field of a range of values to search."""
+    from warmstart.recipe import SearchRange
 
-    return _table(_HEAD, _fields(Range, ""))
+    return _table(_HEAD, _fields(SearchRange, ""))
 
 
 _SHAPES = {"small encoder": 6 * 12 * 384**2, "BERT-base": 12 * 12 * 768**2}
 """Parameters outside the embeddings."""
 _FASTEST = ("cpu-amx", "t4", "l4", "a100-40", "h100")
-_WORDS = 200
+_TOKENS = 200
 """Tokens of a document."""
 
 
@@ -62,9 +148,9 @@ def labelling() -> str:
     """What it costs to label documents, by device and size of the encoder."""
     rows = []
     for device, shape, each in _speeds(passes=1):
-        hours = 1e6 * _WORDS / each / 3600
-        rows.append((device.what, shape, *map(_short, (each, each / _WORDS, hours, hours * device.price))))
-    names = ("device", "encoder", "tokens a second", "documents a second", "hours a million", "dollars a million")
+        hours = 1e6 * _TOKENS / each / 3600
+        rows.append((device.about, shape, *map(_short, (each, each / _TOKENS, hours, hours * device.price_per_hour))))
+    names = ("device", "encoder", "tokens/s", "documents/s", "hours per million", "dollars per million")
     return _table(names, rows)
 
 
@@ -73,54 +159,54 @@ def pretraining() -> str:
     rows = []
     for device, shape, each in _speeds(passes=3):
         hours = [count / each / 3600 for count in (1e9, 1e11)]
-        costs = (f"{_short(one)} ({_short(one * device.price)})" for one in hours)
-        rows.append((device.what, shape, _short(each), *costs))
-    return _table(("device", "encoder", "tokens a second", "hours (dollars) for 10⁹", "hours (dollars) for 10¹¹"), rows)
+        costs = (f"{_short(time)} ({_short(time * device.price_per_hour)})" for time in hours)
+        rows.append((device.about, shape, _short(each), *costs))
+    return _table(("device", "encoder", "tokens/s", "hours (dollars) for 10⁹", "hours (dollars) for 10¹¹"), rows)
 
 
 def _short(number: float) -> str:
-    """Two digits of a number, for estimates: no more of it is known."""
+    """A number with two significant digits; an estimate has no more."""
     rounded = float(f"{number:.2g}")
     return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
 
 
 def _speeds(passes: int) -> Iterator[tuple[Any, str, float]]:
-    """Each device with each encoder, and the tokens a second it computes, in its 16-bit format."""
-    from warmstart.plan.devices import find
+    """Each device with each encoder, and the tokens per second it computes in 16-bit precision."""
+    from warmstart.plan.devices import find_device
 
-    for device in map(find, _FASTEST):
-        half = "bf16" if "bf16" in device.peak else "fp16"
+    for device in map(find_device, _FASTEST):
+        half = "bf16" if "bf16" in device.peak_tflops else "fp16"
         for shape, parameters in _SHAPES.items():
             yield device, shape, 1 / device.seconds(2 * passes * parameters, half)
 
 
 def tasks() -> str:
-    """Every task: its columns and its own options."""
+    """Every task with its columns and its options."""
     from warmstart import tasks as known
 
     parts = []
     for name in known.names():
         kind = known.find(name)
         options = kind.options_class
-        about = (known.importlib.import_module(kind.__module__).__doc__ or "").partition("\n")[0]
+        about = (sys.modules[kind.__module__].__doc__ or "").partition("\n")[0]
         columns = [
             (f"`{column.name}`", column.kind, column.meaning, "no" if not column.required else "yes")
             for column in kind.schema(options())
         ]
         text = f"## {name}\n\n{about}\n\n{_table(('column', 'holds', 'meaning', 'required'), columns)}"
         fields = _fields(options, "task.")
-        parts.append(text + "\n\n" + (_table(_HEAD, fields) if fields else "No options of its own."))
+        parts.append(text + "\n\n" + (_table(_HEAD, fields) if fields else "No options."))
     return "\n\n".join(parts)
 
 
 def faults() -> str:
-    """Every kind of fault, by where it is found."""
+    """Every kind of finding, grouped by where it occurs."""
     from warmstart.data import fault_kinds as known
 
     groups = {
         "Files": known.FILES,
         "Values": known.VALUES,
-        "Seen while reading": known.READING,
+        "While reading": known.READING,
         "Texts": known.TEXTS,
         "Answers": known.ANSWERS,
     }
@@ -132,14 +218,14 @@ def faults() -> str:
 
 
 def results() -> str:
-    """The result pages that are there, by title."""
+    """A list of the result pages, by title."""
     pages = sorted(page for page in RESULTS.glob("*.md") if page.name != "index.md")
     lines = [f"- [{_title(page)}]({page.name})" for page in pages]
-    return "\n".join(lines) or "None has been measured yet."
+    return "\n".join(lines) or "There are none yet."
 
 
 def schedules() -> str:
-    """A picture of every schedule over a training of a thousand steps, in the colours of the page."""
+    """A plot of every learning rate schedule over a thousand steps, in the colours of the page."""
     import io
 
     import matplotlib
@@ -150,36 +236,36 @@ def schedules() -> str:
     from warmstart.training.schedules import SCHEDULES, factor
 
     figure, axes = pyplot.subplots(2, 3, figsize=(9, 4.2), sharex=True, sharey=True, layout="constrained")
-    for place, name in zip(axes.flat, SCHEDULES, strict=True):
-        place.plot([step / 10 for step in range(1001)], [factor(name, step, 1000) for step in range(1001)], "C0")
-        place.set_title(name, fontsize=11)
-        place.spines[["top", "right"]].set_visible(False)
-    figure.supxlabel("share of the steps, %", fontsize=10)
-    figure.supylabel("share of the peak rate", fontsize=10)
+    for plot, name in zip(axes.flat, SCHEDULES, strict=True):
+        plot.plot([step / 10 for step in range(1001)], [factor(name, step, 1000) for step in range(1001)], "C0")
+        plot.set_title(name, fontsize=11)
+        plot.spines[["top", "right"]].set_visible(False)
+    figure.supxlabel("% of all steps", fontsize=10)
+    figure.supylabel("share of the peak learning rate", fontsize=10)
     file = io.StringIO()
     figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     pyplot.close(figure)
     drawing = file.getvalue()[file.getvalue().index("<svg") :].replace("#000000", "currentColor")
-    about = "The six schedules over a training with a tenth of warm-up and a ratio of 32."
+    about = "The six learning rate schedules, with 10% warm-up and lr_ratio 32."
     drawing = drawing.replace("<svg ", f'<svg role="img" aria-label="{about}" style="max-width:100%;height:auto" ', 1)
-    # A blank line would end the block of HTML.
+    # A blank line would end the HTML block.
     return "\n".join(line for line in drawing.splitlines() if line.strip())
 
 
 _HEAD = ("field", "type", "default", "meaning")
 
 
-def _sections(options: Any, prefix: str, told: set[Any] | None = None) -> list[str]:
-    """A table of an Options class, then one of each class below it; a class that several fields hold is told once."""
-    told = set() if told is None else told
+def _sections(options: Any, prefix: str, shown: set[Any] | None = None) -> list[str]:
+    """A table for an Options class, then one for each class below it; a class that several fields hold appears once."""
+    shown = set() if shown is None else shown
     about = " ".join((options.__doc__ or "").split())
-    title = f"## {prefix.rstrip('.')}" if prefix else "## The whole"
+    title = f"## {prefix.rstrip('.')}" if prefix else "## Top level"
     sections = [f"{title}\n\n{about}\n\n{_table(_HEAD, _fields(options, prefix))}"]
     for name, field in _named(options):
         for below in _classes(field.annotation):
-            if below not in told:
-                told.add(below)
-                sections += _sections(below, f"{prefix}{name}.", told)
+            if below not in shown:
+                shown.add(below)
+                sections += _sections(below, f"{prefix}{name}.", shown)
     return sections
 
 
@@ -201,28 +287,30 @@ def _classes(annotation: Any) -> list[Any]:
     from warmstart.options import Options
 
     choices = (annotation, *get_args(annotation))
-    return [one for one in choices if isinstance(one, type) and issubclass(one, Options)]
+    return [choice for choice in choices if isinstance(choice, type) and issubclass(choice, Options)]
 
 
 def _kind(annotation: Any, limits: Any = ()) -> str:
-    """A type in a reader's words."""
+    """A type in words."""
     origin = get_origin(annotation)
     if origin is Annotated:
         inner, *more = get_args(annotation)
-        flat = [limit for one in more for limit in (getattr(one, "metadata", None) or [one])]
+        flat = [limit for extra in more for limit in (getattr(extra, "metadata", None) or [extra])]
         return _kind(inner, flat)
     if origin is Literal:
         return " or ".join(f"`{choice}`" for choice in get_args(annotation))
     if origin in (Union, types.UnionType):
-        return " or ".join(_kind(one) for one in get_args(annotation) if one is not type(None))
+        return " or ".join(_kind(choice) for choice in get_args(annotation) if choice is not type(None))
     if origin is list:
         return f"list of {_kind(get_args(annotation)[0])}"
     if origin is dict or annotation is dict:
         return "mapping"
-    words = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+    words = {str: "string", int: "integer", float: "number", bool: "true or false"}
     word = words.get(annotation, "mapping")
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
-    bounds = [f"{sign} {getattr(one, name)}" for one in limits for name, sign in signs.items() if hasattr(one, name)]
+    bounds = [
+        f"{sign} {getattr(limit, name)}" for limit in limits for name, sign in signs.items() if hasattr(limit, name)
+    ]
     return ", ".join([word, *bounds])
 
 
@@ -237,17 +325,17 @@ def _default(field: Any) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def _parameter(one: Any) -> tuple[str, str]:
-    """An argument or option of a verb as a row; the recipe field it sets stands at the end of its help."""
-    help = re.sub(r" \[([a-z_.]+)\]$", r" (`\1`)", one.help or "")
-    if one.param_type_name == "argument":
-        return f"`{one.metavar or one.name.upper()}`" + ("" if one.required else " (optional)"), help
-    names = " / ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts))
-    return names + (f" `{one.metavar}`" if one.metavar else ""), help
+def _parameter(item: Any) -> tuple[str, str]:
+    """An argument or option as a row; its help ends with the recipe field that it sets."""
+    help = re.sub(r" \[([a-z_.]+)\]$", r" (`\1`)", item.help or "")
+    if item.param_type_name == "argument":
+        return f"`{item.metavar or item.name.upper()}`" + ("" if item.required else " (optional)"), help
+    names = " / ".join(f"`{name}`" for name in (*item.opts, *item.secondary_opts))
+    return names + (f" `{item.metavar}`" if item.metavar else ""), help
 
 
 def _table(head: tuple[str, ...], rows: list[Any]) -> str:
-    # A bar inside a cell would end it.
+    # A bar inside a cell would end the cell.
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join(
         "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in row) + " |" for row in lines

@@ -1,25 +1,23 @@
-"""Batches of like length in a plain Trainer: `python examples/batches.py ENCODER CSV`."""
-
-from typing import Any
+"""Length-grouped batches in a plain Trainer: `python examples/batches.py ENCODER CSV`."""
 
 from start import start
 from transformers import Trainer
 
-from warmstart.training.batches import LengthBatches, Loader, lengths_of
+from warmstart.training.batches import EpochDataLoader, LengthGroupedBatchSampler, row_lengths
 
 
-class Grouped(Trainer):
-    """A Trainer whose batches hold rows of like length."""
+class LengthGroupedTrainer(Trainer):
+    """A Trainer whose batches have rows of similar length."""
 
-    def get_train_dataloader(self) -> Any:
+    def get_train_dataloader(self) -> EpochDataLoader:
         """One loader for all epochs, for one process or several, resumed or not."""
         args, rows = self.args, self.train_dataset
-        mine = {"seed": args.seed, "processes": args.world_size, "process": args.process_index}
-        batches = LengthBatches(lengths_of(rows), args.train_batch_size, **mine)
-        return Loader(rows, batch_sampler=batches, collate_fn=self.data_collator)
+        options = {"seed": args.seed, "num_processes": args.world_size, "process_index": args.process_index}
+        batches = LengthGroupedBatchSampler(row_lengths(rows), args.train_batch_size, **options)
+        return EpochDataLoader(rows, batch_sampler=batches, collate_fn=self.data_collator)
 
 
 s = start(per_device_train_batch_size=4)
-Grouped(s.model, s.arguments, train_dataset=s.rows, processing_class=s.tokenizer).train()
-for batch in LengthBatches(lengths_of(s.rows), batch=4):
+LengthGroupedTrainer(s.model, s.arguments, train_dataset=s.rows, processing_class=s.tokenizer).train()
+for batch in LengthGroupedBatchSampler(row_lengths(s.rows), batch_size=4):
     print([len(s.rows[row]["input_ids"]) for row in batch])

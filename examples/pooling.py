@@ -7,7 +7,9 @@ from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassif
 
 s = start()
 encoder = s.model.base_model
-config = PooledConfig(encoder=encoder.config, layers="mix", tokens="last+max+mean", num_labels=s.model.num_labels)
+config = PooledConfig(
+    encoder=encoder.config, layers="scalar-mix", pooling="last+max+mean", num_labels=s.model.num_labels
+)
 model = PooledForSequenceClassification(config, encoder)
 Trainer(model, s.arguments, train_dataset=s.rows, processing_class=s.tokenizer).train()
-print(model.pooling.width, "numbers a text")
+print(model.pooling.output_size, "numbers a text")

@@ -1,4 +1,4 @@
-"""What every example begins with: an encoder with a new head, its tokenizer, rows from a CSV; transformers alone."""
+"""What every example starts with: an encoder with a new head, its tokenizer, rows from a CSV; transformers alone."""
 
 import csv
 import sys
@@ -21,7 +21,7 @@ class Start:
 
 
 def start(**arguments: Any) -> Start:
-    """Open the encoder and the CSV (message, topic) that the command line names: `python examples/X.py ENCODER CSV`."""
+    """Load the encoder and the CSV (message, topic) of the command line: `python examples/X.py ENCODER CSV`."""
     encoder, path = sys.argv[1:3]
     with open(path, encoding="utf-8", newline="") as file:  # noqa: PTH123
         table = list(csv.DictReader(file))

@@ -3,16 +3,16 @@
 from start import start
 from transformers import Trainer
 
-from warmstart.text.windows import Cut, Frame, Window, encode
+from warmstart.text.windows import Frame, Truncation, Window, apply_window
 
 s = start()
-window = Window(tokens=16, keep="head+tail")  # or head, tail; slices are for a model that pools them
+window = Window(max_tokens=16, method="head+tail")  # or head, tail; slices are for a model that pools them
 frame = Frame.of(s.tokenizer, pair=False)  # the special tokens around a text
-cut = Cut()
+truncation = Truncation()
 rows = []
 for text, label in zip(s.texts, s.labels, strict=True):
-    feature = encode(window, frame, s.tokenizer(text, add_special_tokens=False)["input_ids"])
-    cut.add(feature)
+    feature = apply_window(window, frame, s.tokenizer(text, add_special_tokens=False)["input_ids"])
+    truncation.add(feature)
     rows.append({"input_ids": feature["input_ids"], "labels": label})
 Trainer(s.model, s.arguments, train_dataset=rows, processing_class=s.tokenizer).train()
-print(cut.told(window))
+print(truncation.summary(window))

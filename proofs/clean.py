@@ -8,7 +8,7 @@ from typing import Any
 from common import SHARED
 from warmstart import tasks
 from warmstart.data.findings import Finding
-from warmstart.pipeline.check_data import look
+from warmstart.pipeline.check_data import check_data
 from warmstart.recipe import make_recipe
 from warmstart.runtime.progress import silent
 
@@ -29,7 +29,7 @@ FILES: dict[str, dict[str, Any]] = {
     "open/jglue/datasets/jsquad*/*.json": {"task": "span"},
     "open/xquad/*.json": {"task": "span"},
     # Some of its answers are off by white space, which is an error in the file.
-    "open/covidqa_early/data/*/*.json": {"task": {"name": "span", "misplaced": "nearest"}},
+    "open/covidqa_early/data/*/*.json": {"task": {"name": "span", "misplaced_answers": "nearest"}},
     "open/korsts/KorSTS/*.tsv": {"task": "score", "text": "sentence1", "pair": "sentence2", "label": "score"},
     "open/korsts/KorNLI/*.tsv": {"text": "sentence1", "pair": "sentence2", "label": "gold_label"},
     "open/wnut17/wnut17train.conll": {"task": "tag"},
@@ -57,17 +57,18 @@ FILES: dict[str, dict[str, Any]] = {
 
 
 def real_findings(cache: Path) -> dict[str, list[Finding]]:
-    """What is found in each real file, by its name; nothing where there are none beside the checkout."""
-    found: dict[str, list[Finding]] = {}
-    for pattern, said in FILES.items():
+    """The findings in each real file, by its name; none where there are no files beside the checkout."""
+    findings: dict[str, list[Finding]] = {}
+    for pattern, options in FILES.items():
         for path in sorted((SHARED / "data").glob(pattern)):
-            found[str(path.relative_to(SHARED / "data"))] = _look(path, said, cache)
-    return found
+            findings[str(path.relative_to(SHARED / "data"))] = findings_of(path, options, cache)
+    return findings
 
 
-def _look(path: Path, said: dict[str, Any], cache: Path) -> list[Finding]:
-    columns = {f"data.columns.{name}": said[name] for name in ("text", "pair", "label") if name in said}
-    rest = {name: value for name, value in said.items() if name not in ("text", "pair", "label")}
+def findings_of(path: Path, options: dict[str, Any], cache: Path) -> list[Finding]:
+    """Check one file as the command does."""
+    columns = {f"data.columns.{name}": options[name] for name in ("text", "pair", "label") if name in options}
+    rest = {name: value for name, value in options.items() if name not in ("text", "pair", "label")}
     recipe = make_recipe({"model": "none", "data.train": str(path), **columns, **rest})
     schema = tasks.find(recipe.task.name).schema(tasks.options_of(recipe.task.name, recipe.task.options))
-    return list(look(recipe, schema, cache, silent).findings)
+    return list(check_data(recipe, schema, cache, silent).findings)

@@ -15,7 +15,8 @@ from typing import Any
 from common import arguments, finish, write_page
 from tiny_fit import TinyFit, draw, kill_when
 from warmstart.errors import RunError
-from warmstart.training.checkpoints import Checkpoints, load_state
+from warmstart.training.checkpoint_state import load_state
+from warmstart.training.checkpoints import CheckpointStore
 
 KINDS = ("delete", "cut", "flip", "swap")
 
@@ -83,7 +84,7 @@ def _identity(path: Path) -> dict[str, Any]:
 def _silent(trial: Path, newest: str, older: str, identity: dict[str, Any]) -> bool:
     """Whether the damage went unnoticed: the damaged one was taken, or passed over without a word."""
     try:
-        path, passed = Checkpoints(trial, identity).newest()
+        path, passed = CheckpointStore(trial, identity).newest()
     except RunError as error:
         return newest not in str(error)
     return path is None or path.name != older or not any(newest in line for line in passed)

@@ -1,7 +1,7 @@
-"""Faults planted in small files: every kind, in every format it makes sense in, at many places, is told where it is.
+"""Faults planted in small files: every kind, in every format it makes sense in, at many rows, is reported where it is.
 
-A fault counts as caught if a finding of its kind names its file, and as told at the right line if the finding's line is
-the planted row's. The clean files themselves must have no finding at all, and real data sets no error.
+A fault counts as caught if a finding of its kind names its file, and as located if the finding's line is the planted
+row's. The clean files themselves must have no finding at all, and real data sets no error.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from plants import PLANTS, Plant
 from sheets import ENDINGS, SEPARATOR, Sheet, clean_rows, encode, parquet, texts_by_id
 from warmstart import tasks
 from warmstart.data.findings import Finding
-from warmstart.pipeline.check_data import look
+from warmstart.pipeline.check_data import check_data
 from warmstart.recipe import make_recipe
 from warmstart.runtime.progress import silent
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 TASKS = {
     "classify": {"task": "classify"},
-    "many": {"task": {"name": "classify", "labels": "many"}},
+    "many": {"task": {"name": "classify", "multi_label": True}},
     "score": {"task": "score"},
     "span": {"task": "span"},
     "tag": {"task": "tag"},
@@ -44,9 +44,9 @@ OWN_FORMATS = {
     "choose": FORMATS,
     "relate": FORMATS,
 }
-"""Tasks whose rows stand in other files than the usual ones, or have no pairs."""
-TOLD = {"tag-read"}
-"""Kinds that say how a file was read, whatever it holds."""
+"""Tasks whose rows are in other formats than the usual ones, or have no pairs."""
+ALWAYS = {"tag-read"}
+"""Kinds that report how a file was read, whatever it holds."""
 
 
 def write(sheet: Sheet, planted: Plant | None, folder: Path) -> dict[str, list[int]]:
@@ -71,28 +71,28 @@ def write(sheet: Sheet, planted: Plant | None, folder: Path) -> dict[str, list[i
 
 def findings_of(sheet: Sheet, folder: Path) -> list[Finding]:
     """Check the sheet's files as the command does."""
-    said: dict[str, Any] = {"model": "none", **TASKS[sheet.task], "data.train": str(folder / f"train.{sheet.format}")}
+    values: dict[str, Any] = {"model": "none", **TASKS[sheet.task], "data.train": str(folder / f"train.{sheet.format}")}
     if sheet.test is not None:
-        said["data.test"] = str(folder / f"test.{sheet.format}")
-    said |= {f"data.{name}": str(folder / f"{name}.jsonl") for name in sheet.texts}
+        values["data.test"] = str(folder / f"test.{sheet.format}")
+    values |= {f"data.{name}": str(folder / f"{name}.jsonl") for name in sheet.texts}
     if sheet.task == "choose" and sheet.format in {"csv", "tsv"}:
-        said["data.columns.endings"] = ENDINGS
+        values["data.columns.endings"] = ENDINGS
     if sheet.pair:
-        said["data.columns.pair"] = "pair"
+        values["data.columns.pair"] = "pair"
     if sheet.task == "many":
-        said["data.label_separator"] = SEPARATOR
-    recipe = make_recipe({**said, **sheet.options})
+        values["data.label_separator"] = SEPARATOR
+    recipe = make_recipe({**values, **sheet.options})
     schema = tasks.find(recipe.task.name).schema(tasks.options_of(recipe.task.name, recipe.task.options))
-    return list(look(recipe, schema, folder / "cache", silent, sheet.id).findings)
+    return list(check_data(recipe, schema, folder / "cache", silent, sheet.id).findings)
 
 
 def prove(planted: Plant, format: str, seed: int, folder: Path) -> tuple[bool, bool]:
-    """Plant one fault; say whether it was caught, and told at the right line."""
+    """Plant one fault; gives whether it was caught, and whether its line was right."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     chance = random.Random(f"{planted.kind} {format} {seed}")
     sheet = Sheet(
-        format, planted.task, chance, clean_rows(planted.task), place=chance.randrange(planted.low, planted.high)
+        format, planted.task, chance, clean_rows(planted.task), planted_row=chance.randrange(planted.low, planted.high)
     )
     if format == "qrels":
         sheet.texts = texts_by_id(sheet.rows)
@@ -103,11 +103,12 @@ def prove(planted: Plant, format: str, seed: int, folder: Path) -> tuple[bool, b
     if file == "line":
         file, line = "train", row
     else:
-        row = sheet.place if row is None else row
+        row = sheet.planted_row if row is None else row
         line = 0 if row < 0 else lines[file][row]
     path = str(folder / f"{file}.{'jsonl' if file in sheet.texts else format}")
-    found = [one for one in findings_of(sheet, folder) if one.kind == planted.kind and one.file == path]
-    return bool(found), any(one.line == line for one in found)
+    locations = [finding.location for finding in findings_of(sheet, folder) if finding.kind == planted.kind]
+    locations = [location for location in locations if location.file == path]
+    return bool(locations), any(location.line == line for location in locations)
 
 
 def clean(folder: Path) -> int:
@@ -122,7 +123,7 @@ def clean(folder: Path) -> int:
             if format == "qrels":
                 sheet.texts = texts_by_id([*sheet.rows, *sheet.test])
             write(sheet, None, folder)
-            count += sum(one.kind not in TOLD for one in findings_of(sheet, folder))
+            count += sum(finding.kind not in ALWAYS for finding in findings_of(sheet, folder))
     return count
 
 
@@ -134,25 +135,25 @@ def main() -> None:
     right: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "sheet"
-        unasked = clean(folder)
-        for one in PLANTS:
-            for format in one.formats:
+        in_clean_files = clean(folder)
+        for plant in PLANTS:
+            for format in plant.formats:
                 for seed in range(args.n):
-                    was_caught, was_right = prove(one, format, seed, folder)
-                    planted[one.kind] += 1
-                    caught[one.kind] += was_caught
-                    right[one.kind] += was_right
+                    was_caught, was_right = prove(plant, format, seed, folder)
+                    planted[plant.kind] += 1
+                    caught[plant.kind] += was_caught
+                    right[plant.kind] += was_right
                     if not was_right:
-                        print(f"missed: {one.kind} in {format}, placement {seed}", flush=True)
+                        print(f"missed: {plant.kind} in {format}, placement {seed}", flush=True)
         real = real_findings(Path(name) / "cache")
     figures = {
         "kinds": len(planted),
         "planted": planted.total(),
         "caught": caught.total(),
         "right_line": right.total(),
-        "findings_in_clean_files": unasked,
+        "findings_in_clean_files": in_clean_files,
         "real_files": len(real),
-        "errors_in_real_files": sum(one.severity == "error" for found in real.values() for one in found),
+        "errors_in_real_files": sum(finding.severity == "error" for findings in real.values() for finding in findings),
     }
     if args.write:
         write_page("faults", "Planted faults", "make proof-faults", _page(figures, planted, caught, right, real))
@@ -167,28 +168,28 @@ def _page(
     real: dict[str, list[Finding]],
 ) -> str:
     formats: dict[str, list[str]] = {}
-    for one in PLANTS:
-        formats.setdefault(one.kind, []).extend(one.formats)
+    for plant in PLANTS:
+        formats.setdefault(plant.kind, []).extend(plant.formats)
     rows = "\n".join(
         f"| `{kind}` | {', '.join(dict.fromkeys(formats[kind]))} | {planted[kind]} | {caught[kind]} | {right[kind]} |"
         for kind in sorted(planted)
     )
-    seen = "\n".join(f"| {name} | {_counted(found) or 'nothing'} |" for name, found in real.items())
+    seen = "\n".join(f"| {name} | {_counted(findings) or 'nothing'} |" for name, findings in real.items())
     return (
         f"**{figures['caught']:,} of {figures['planted']:,}** planted faults of {figures['kinds']} kinds were caught, "
-        f"**{figures['right_line']:,}** of them told at the right line. The clean files they were planted in have "
+        f"**{figures['right_line']:,}** of them at the right line. The clean files they were planted in have "
         f"{figures['findings_in_clean_files']} findings.\n\n"
         f"| kind | formats | planted | caught | right line |\n| --- | --- | ---: | ---: | ---: |\n{rows}\n\n"
         f"## Real data\n\nIn {figures['real_files']} files of public data sets, {figures['errors_in_real_files']} "
-        "errors were found. These are the warnings and notes, and how often each stands there:\n\n"
+        "errors were found. These are the warnings and notes, and how often each occurs:\n\n"
         f"| files | found |\n| --- | --- |\n{seen}"
     )
 
 
-def _counted(found: list[Finding]) -> str:
+def _counted(findings: list[Finding]) -> str:
     counts: Counter[str] = Counter()
-    for one in found:
-        counts[one.kind] += one.count
+    for finding in findings:
+        counts[finding.kind] += finding.count
     return ", ".join(f"`{kind}` {count:,}" for kind, count in counts.items())
 
 

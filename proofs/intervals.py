@@ -18,7 +18,7 @@ from scipy import stats
 
 from common import arguments, finish, write_page
 from warmstart.evaluation import statistics as estimates
-from warmstart.evaluation.comparison import LEVEL
+from warmstart.evaluation.comparison import SIGNIFICANCE
 
 SEEDS, VARIANTS = 5, 4
 RESAMPLES = 999
@@ -65,7 +65,7 @@ def trial(number: int, covered: dict[str, list[bool]], wrong: dict[str, list[boo
     scores = [world.scores(one) for one in models]
     means = [one.mean(axis=1) for one in scores]
 
-    def note(name: str, estimate: estimates.Estimate, truth: float) -> None:
+    def note(name: str, estimate: estimates.MeanEstimate, truth: float) -> None:
         covered[name].append(estimate.low <= truth <= estimate.high)
 
     note("mean over seeds", estimates.over_seeds(means[0]), world.on_these_rows())
@@ -81,20 +81,20 @@ def trial(number: int, covered: dict[str, list[bool]], wrong: dict[str, list[boo
 
 def _tests(world: World, seeds: list[Any], rows: list[Any], wrong: dict[str, list[bool]]) -> None:
     """Which tests claim a difference. For those over rows both sides are as good as each other on all rows."""
-    wrong["t test over seeds"].append(seeds[0].p <= LEVEL)
+    wrong["t test over seeds"].append(seeds[0].p <= SIGNIFICANCE)
     same = world.models(SEEDS)
     a, b = world.scores(same), world.scores(same)
     over = estimates.difference_over_rows(a.mean(axis=0), b.mean(axis=0), world.rows)
-    wrong["permutation test over rows"].append(over.p <= LEVEL)
+    wrong["permutation test over rows"].append(over.p <= SIGNIFICANCE)
     single = estimates.difference_over_rows(a[0], b[0], world.rows)
-    wrong["permutation test over rows, one model each"].append(single.p <= LEVEL)
+    wrong["permutation test over rows, one model each"].append(single.p <= SIGNIFICANCE)
     won, lost = int((a[0] > b[0]).sum()), int((a[0] < b[0]).sum())
-    wrong["McNemar, mid-p"].append(estimates.mcnemar(won, lost) <= LEVEL)
-    wrong["McNemar, exact"].append(bool(stats.binomtest(won, won + lost).pvalue <= LEVEL) if won + lost else False)
+    wrong["McNemar, mid-p"].append(estimates.mcnemar(won, lost) <= SIGNIFICANCE)
+    wrong["McNemar, exact"].append(bool(stats.binomtest(won, won + lost).pvalue <= SIGNIFICANCE) if won + lost else False)
     both = [max(one.p, other.p) for one, other in zip(seeds, rows, strict=True)]
-    wrong["a claim, of seeds and rows"].append(both[0] <= LEVEL)
-    wrong["any of three t tests, Holm"].append(min(estimates.holm([one.p for one in seeds])) <= LEVEL)
-    wrong["any of three claims, Holm"].append(min(estimates.holm(both)) <= LEVEL)
+    wrong["a claim, of seeds and rows"].append(both[0] <= SIGNIFICANCE)
+    wrong["any of three t tests, Holm"].append(min(estimates.holm([one.p for one in seeds])) <= SIGNIFICANCE)
+    wrong["any of three claims, Holm"].append(min(estimates.holm(both)) <= SIGNIFICANCE)
 
 
 NEAR = ("t test over seeds", "permutation test over rows", "McNemar, mid-p")

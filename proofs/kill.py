@@ -16,13 +16,13 @@ from typing import Any
 from common import arguments, finish, write_page
 from tiny_fit import KEEP, TinyFit, draw, kill_when, result
 from warmstart.errors import RunError
-from warmstart.training.checkpoints import Checkpoints
+from warmstart.training.checkpoints import CheckpointStore
 
 
 def valid(run: Path) -> bool:
     """Whether a checkpoint is whole."""
     try:
-        return Checkpoints(run / "checkpoints").newest()[0] is not None
+        return CheckpointStore(run / "checkpoints").newest()[0] is not None
     except RunError:  # made otherwise than with no identity at all: so it is whole
         return True
 

@@ -23,11 +23,11 @@ from common import ROOT, arguments, finish, write_page
 sys.path.insert(0, str(ROOT / "tests"))
 
 from tiny import tiny_model, tiny_tokenizer
-from warmstart.data.table import write
+from warmstart.data.arrow_files import write_arrow
 from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.text.windows import Window
 from warmstart.training import trainer as training
-from warmstart.training.checkpoints import Checkpoints
+from warmstart.training.checkpoints import CheckpointStore
 from warmstart.training.settings import Settings
 
 ROWS, BATCH, EPOCHS = 37, 4, 3  # the last batch of an epoch is a short one
@@ -57,7 +57,7 @@ class Watcher:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         pass
 
     def advance(self, amount: float = 1, note: str = "") -> None:
@@ -86,7 +86,7 @@ def main() -> None:
     """Prove and report."""
     args = arguments(__doc__ or "", 200, "cases")
     torch.set_num_threads(1)
-    task = Classify.learn(ClassifyOptions(), ["a", "b"], pair=False)
+    task = Classify.from_answers(ClassifyOptions(), ["a", "b"], pair=False)
     texts = {
         "text": [f"the film {n}" + " good" * (n % 5) for n in range(ROWS)],
         "label": ["ab"[n % 2] for n in range(ROWS)],
@@ -95,7 +95,7 @@ def main() -> None:
     columns = {name: [one[name] for one in features] for name in ("input_ids", "token_type_ids", "labels")}
     equal = 0
     with tempfile.TemporaryDirectory() as name:
-        rows = write([{**columns, "row": list(range(ROWS))}], Path(name) / "rows.arrow")
+        rows = write_arrow([{**columns, "row": list(range(ROWS))}], Path(name) / "rows.arrow")
 
         def seen(folder: Path, stop: int | None, workers: int, order: str) -> list[list[int]]:
             """The rows of each batch, in order; the training may be stopped after a step."""
@@ -103,7 +103,7 @@ def main() -> None:
             with noting(noted), contextlib.suppress(Stop):
                 loader = {"dataloader_num_workers": workers}
                 settings = Settings(batch=BATCH, epochs=EPOCHS, precision="fp32", trainer=loader, **ORDERS[order])
-                saving = training.Saving(Checkpoints(folder), steps=1, minutes=None)
+                saving = training.Saving(CheckpointStore(folder), steps=1, minutes=None)
                 model, watcher = tiny_model("bert", "sequence", 2), Watcher(stop)
                 training.train(model, task, tiny_tokenizer(), rows, settings, folder / "own", watcher, saving)
             return noted

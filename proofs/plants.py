@@ -121,7 +121,7 @@ def _(sheet: Sheet) -> None:
 
 @plant("cut-before", high=ROWS - 12)
 def _(sheet: Sheet) -> None:
-    for row in sheet.rows[sheet.place : sheet.place + 12]:
+    for row in sheet.rows[sheet.planted_row : sheet.planted_row + 12]:
         row["text"] = (row["text"] * 9)[:119] + "x"
 
 
@@ -137,10 +137,10 @@ def _(sheet: Sheet) -> None:
 
 
 def _again(sheet: Sheet, text: str, label: str) -> None:
-    """Put the planted row's text into another row; the later of the two is the one to be told."""
-    other = sheet.random.choice([row for row in range(ROWS) if row != sheet.place])
+    """Put the planted row's text into another row; the later of the two must be reported."""
+    other = sheet.random.choice([row for row in range(ROWS) if row != sheet.planted_row])
     sheet.rows[other]["text"], sheet.rows[other]["label"] = text, label
-    sheet.expected = ("train", max(other, sheet.place))
+    sheet.expected = ("train", max(other, sheet.planted_row))
 
 
 @plant("duplicate")
@@ -177,7 +177,7 @@ def _(sheet: Sheet) -> None:
 
 @plant("imbalance")
 def _(sheet: Sheet) -> None:
-    _label_all(sheet, lambda number: "bad" if number == sheet.place else "good")
+    _label_all(sheet, lambda number: "bad" if number == sheet.planted_row else "good")
 
 
 @plant("label-numbers")
@@ -199,8 +199,8 @@ def _label_all(sheet: Sheet, label: Callable[[int], str]) -> None:
 @plant("label-unseen")
 def _(sheet: Sheet) -> None:
     sheet.test = clean_rows("classify", 100)
-    sheet.test[sheet.place]["label"] = "unheard"
-    sheet.expected = ("test", sheet.place)
+    sheet.test[sheet.planted_row]["label"] = "unheard"
+    sheet.expected = ("test", sheet.planted_row)
 
 
 @plant("label-untested")
@@ -220,8 +220,8 @@ def _(sheet: Sheet) -> None:
     sheet.test = clean_rows("classify", 100)
     given = sheet.random.choice(sheet.rows)
     other = LABELS[(LABELS.index(given["label"]) + 1) % 3]
-    sheet.test[sheet.place].update(text=given["text"], label=other)
-    sheet.expected = ("test", sheet.place)
+    sheet.test[sheet.planted_row].update(text=given["text"], label=other)
+    sheet.expected = ("test", sheet.planted_row)
 
 
 @plant("unlabelled")
@@ -233,9 +233,9 @@ def _(sheet: Sheet) -> None:
 @plant("id-repeated")
 def _(sheet: Sheet) -> None:
     sheet.id = "id"
-    other = sheet.random.choice([row for row in range(ROWS) if row != sheet.place])
+    other = sheet.random.choice([row for row in range(ROWS) if row != sheet.planted_row])
     sheet.rows[other]["id"] = sheet.row["id"]
-    sheet.expected = ("train", max(other, sheet.place))
+    sheet.expected = ("train", max(other, sheet.planted_row))
 
 
 @plant("id-missing")
@@ -488,6 +488,6 @@ def _(sheet: Sheet) -> None:
 
 @plant("id-repeated", **SQUAD)
 def _(sheet: Sheet) -> None:
-    other = sheet.random.choice([row for row in range(ROWS) if row != sheet.place])
+    other = sheet.random.choice([row for row in range(ROWS) if row != sheet.planted_row])
     sheet.rows[other]["id"] = sheet.row["id"]
-    sheet.expected = ("train", max(other, sheet.place))
+    sheet.expected = ("train", max(other, sheet.planted_row))

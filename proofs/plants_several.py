@@ -29,16 +29,16 @@ _set("texts-type", "choose", "endings", "one text", 5, [], None, {"a": "b"}, for
 
 @plant("query-alone", (*ALL, *QRELS), task="rank")
 def _(sheet: Sheet) -> None:
-    sheet.place -= sheet.place % 2  # a query has two rows, and is told at its first
-    for row in sheet.rows[sheet.place : sheet.place + 2]:
+    sheet.planted_row -= sheet.planted_row % 2  # a query has two rows, and is reported at its first
+    for row in sheet.rows[sheet.planted_row : sheet.planted_row + 2]:
         row["label"] = 0
 
 
 @plant("id-twice", QRELS, task="rank", high=ROWS // 2 - 1)
 def _(sheet: Sheet) -> None:
     name = sheet.random.choice(("queries", "documents"))
-    sheet.texts[name][sheet.place + 1]["id"] = sheet.texts[name][sheet.place]["id"]
-    sheet.expected = (name, sheet.place + 1)
+    sheet.texts[name][sheet.planted_row + 1]["id"] = sheet.texts[name][sheet.planted_row]["id"]
+    sheet.expected = (name, sheet.planted_row + 1)
 
 
 @plant("qrels-parts", QRELS, raw=True, task="rank")

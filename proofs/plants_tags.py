@@ -10,11 +10,11 @@ JSON = ("jsonl",)
 
 
 def _change(sheet: Sheet, word: int, line: bytes) -> None:
-    """Put another line in the place of a word of the planted sentence; it is what must be told."""
-    lines = sheet.chunks[sheet.place].splitlines(keepends=True)
+    """Replace a line of the planted sentence; its number must be reported."""
+    lines = sheet.chunks[sheet.planted_row].splitlines(keepends=True)
     lines[word] = line
-    sheet.chunks[sheet.place] = b"".join(lines)
-    sheet.expected = ("line", sum(chunk.count(b"\n") for chunk in sheet.chunks[: sheet.place]) + word + 1)
+    sheet.chunks[sheet.planted_row] = b"".join(lines)
+    sheet.expected = ("line", sum(chunk.count(b"\n") for chunk in sheet.chunks[: sheet.planted_row]) + word + 1)
 
 
 def _line(kind: str, word: int, *choices: bytes) -> None:
@@ -70,8 +70,8 @@ _words("ranges-form", {"start": 30, "end": 20}, {"start": None}, {"end": "9"})
 
 @plant("document", CONLL, raw=True, task="tag", low=1)
 def _(sheet: Sheet) -> None:
-    sheet.expected = ("line", sum(chunk.count(b"\n") for chunk in sheet.chunks[: sheet.place]) + 1)
-    sheet.chunks.insert(sheet.place, b"-DOCSTART-\tO\n\n")
+    sheet.expected = ("line", sum(chunk.count(b"\n") for chunk in sheet.chunks[: sheet.planted_row]) + 1)
+    sheet.chunks.insert(sheet.planted_row, b"-DOCSTART-\tO\n\n")
 
 
 @plant("tag-read", CONLL, task="tag")
@@ -84,7 +84,7 @@ def _(sheet: Sheet) -> None:
     for row in sheet.rows:
         row["tags"] = [tag.replace("B-", "I-") for tag in row["tags"]]
     sheet.row["tags"][1] = "B-LOC"
-    sheet.expected = ("line", sum(len(row["words"]) + 1 for row in sheet.rows[: sheet.place]) + 2)
+    sheet.expected = ("line", sum(len(row["words"]) + 1 for row in sheet.rows[: sheet.planted_row]) + 2)
 
 
 @plant("word-start", CONLL, task="tag")
@@ -97,6 +97,6 @@ def _(sheet: Sheet) -> None:
 @plant("label-unseen", (*CONLL, *JSON), task="tag")
 def _(sheet: Sheet) -> None:
     sheet.test = clean_rows("tag", 100)
-    sheet.test[sheet.place]["tags"][1:3] = ["B-NEW", "I-NEW"]
-    sheet.test[sheet.place]["entities"][0]["label"] = "NEW"
-    sheet.expected = ("test", sheet.place)
+    sheet.test[sheet.planted_row]["tags"][1:3] = ["B-NEW", "I-NEW"]
+    sheet.test[sheet.planted_row]["entities"][0]["label"] = "NEW"
+    sheet.expected = ("test", sheet.planted_row)

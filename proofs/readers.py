@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from common import arguments, finish, write_page
 from warmstart.data.findings import Findings
-from warmstart.data.read import read
+from warmstart.data.read import iter_rows
 from warmstart.data.schema import Column, Schema
 from warmstart.data.source import Source
 
@@ -55,7 +55,7 @@ def _delimited(texts: list[str], separator: str, end: str) -> bytes:
 def _back(path: Path, content: bytes, texts: list[str], **options: str) -> int:
     """How many texts come back as they were, in their place, both as text and as label."""
     path.write_bytes(content)
-    rows = list(read(Source((str(path),), **options), SCHEMA, Findings()))  # type: ignore[arg-type]
+    rows = list(iter_rows(Source((str(path),), **options), SCHEMA, Findings()))  # type: ignore[arg-type]
     assert len(rows) == len(texts), f"{path.suffix}: {len(texts)} rows written, {len(rows)} read"
     return sum(row["text"] == row["label"] == text for row, text in zip(rows, texts, strict=True))
 

@@ -23,12 +23,12 @@ from warmstart.report.pdf import find_browser
 
 PLACE = Path(os.environ.get("REPORTS") or ROOT / ".cache" / "proof-report")
 LARGEST = 3_000_000
-QUICK: dict[str, Any] = {"epochs": 1, "max_steps": 40, "batch": 16}
+QUICK: dict[str, Any] = {"epochs": 1, "max_steps": 40, "batch_size": 16}
 RUNS: dict[str, dict[str, Any]] = {
-    "classify": {"set": "banking77", "window": {"max_tokens": 48}, "rate": 5e-4},
-    "tag": {"set": "wnut17", "window": {"max_tokens": 64}, "rate": 2e-4},
-    "span": {"set": "xquad", "window": {"max_tokens": 192}, "rate": 1e-4},
-    "rank": {"set": "wikiqa", "window": {"max_tokens": 48}, "rate": 1e-4},
+    "classify": {"set": "banking77", "window": {"max_tokens": 48}, "learning_rate": 5e-4},
+    "tag": {"set": "wnut17", "window": {"max_tokens": 64}, "learning_rate": 2e-4},
+    "span": {"set": "xquad", "window": {"max_tokens": 192}, "learning_rate": 1e-4},
+    "rank": {"set": "wikiqa", "window": {"max_tokens": 48}, "learning_rate": 1e-4},
 }
 """A run for each of four tasks, short: what is looked at is the page."""
 TEST_ROWS = 300
@@ -63,7 +63,7 @@ def make_run(task: str) -> Path:
     folder, said = PLACE / task, RUNS[task]
     if not (folder / "metrics.json").is_file():
         shutil.rmtree(folder, ignore_errors=True)
-        training = {f"training.{name}": value for name, value in {**QUICK, "rate": said["rate"]}.items()}
+        training = {f"training.{name}": value for name, value in {**QUICK, "learning_rate": said["learning_rate"]}.items()}
         layers: dict[str, Any] = {"layers.lr_decay": 0.9}
         if task != "rank":  # whose model has no head to begin with
             layers |= {"layers.unfreeze": "gradual", "layers.unfreeze_every": 5}

@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from contracts.test_every_task import CASES, fit
 from tiny import WORDS, save_tiny
-from warmstart.deploy.export.compare_answers import CLOSE, Same, hold_against
+from warmstart.deploy.export.compare_answers import CLOSE, AnswerComparison, compare_answers
 from warmstart.deploy.export.export_run import export
 from warmstart.inference.predictor import Predictor
 
@@ -53,13 +53,13 @@ def by_ray(run: Path, rows: list[Any]) -> Answers:
     with tempfile.TemporaryDirectory() as place:
         source = Path(place) / "rows.jsonl"
         source.write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
-        columns = {name: name for row in asked for name in row if name in task.reads}
+        columns = {name: name for row in asked for name in row if name in task.input_columns}
         reading = Source((str(source),), columns)
         manifest = label(run, reading, Path(place) / "out", workers=1, cpus=2, rows_per_shard=500)
         assert manifest["answered"] == len(rows), manifest
         files = sorted((Path(place) / "out").glob("group-*/[0-9]*.parquet"))
         found = [row for file in files for row in pq.read_table(file).to_pylist()]
-    return [{name: row[name] for name in task.gives} for row in found]
+    return [{name: row[name] for name in task.answer_schema} for row in found]
 
 
 def by_server(run: Path, rows: list[Any]) -> Answers:
@@ -120,14 +120,14 @@ def questions(name: str, count: int) -> list[Any]:
     return found[: max(count, len(plain))]
 
 
-def prove(name: str, encoder: str, folder: Path, count: int) -> dict[str, Same]:
+def prove(name: str, encoder: str, folder: Path, count: int) -> dict[str, AnswerComparison]:
     """How the answers of each surface differ from PyTorch's in one case."""
     run = fit(encoder, name, folder / "run").folder
     export(run, rows=CASES[name].rows)
     rows = questions(name, count)
     expected = Predictor.load(run).predict(rows)
     wanted = os.environ.get("WARMSTART_PROOF_SURFACES", ",".join(SURFACES)).split(",")
-    return {one: hold_against(expected, aligned(expected, SURFACES[one](run, rows))) for one in wanted}
+    return {one: compare_answers(expected, aligned(expected, SURFACES[one](run, rows))) for one in wanted}
 
 
 def aligned(expected: Answers, found: Answers) -> Answers:
@@ -145,7 +145,7 @@ def aligned(expected: Answers, found: Answers) -> Answers:
 def main() -> None:
     """Prove and report."""
     args = arguments(__doc__ or "", 2000, "rows of each case")
-    found: dict[str, dict[str, Same]] = {}
+    found: dict[str, dict[str, AnswerComparison]] = {}
     with tempfile.TemporaryDirectory() as place:
         os.environ["WARMSTART_CACHE"] = f"{place}/cache"
         # Ten times the usual first weights, as in the contract tests: else a tiny network learns nothing by heart.
@@ -164,7 +164,7 @@ def main() -> None:
     finish(figures)
 
 
-def _page(found: Mapping[str, Mapping[str, Same]]) -> str:
+def _page(found: Mapping[str, Mapping[str, AnswerComparison]]) -> str:
     lines = [
         "Every case of the contract tests, learned by heart by a tiny model, and its rows asked again with words",
         "behind them. Each surface is held against PyTorch in 32 bits on the same rows: `differ` counts answers with",

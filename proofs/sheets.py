@@ -45,7 +45,7 @@ def clean_rows(task: str, start: int = 0) -> list[dict[str, Any]]:
 
 
 def _tagged(number: int) -> dict[str, Any]:
-    """A row of words with tags, and the same as a text with places."""
+    """A row of words with tags, and the same as a text with spans."""
     one, two = WORDS[number % 10].capitalize(), WORDS[(number // 10 + number * 3) % 10].capitalize()
     words = ["Here", one, "Hill", "and", two, "met", ",", "number", str(number), "of", f"Road{number}"]
     words += ["once", "more"] * (number % 4)
@@ -55,7 +55,7 @@ def _tagged(number: int) -> dict[str, Any]:
         {"start": text.index(name), "end": text.index(name) + len(name), "label": label}
         for name, label in ((f"{one} Hill", "LOC"), (f"{two} met"[:-4], "PER"), (words[10], "LOC"))
     ]
-    if one == two:  # the first place is that of the other entity
+    if one == two:  # the first span is that of the other entity
         entities[1]["start"] = text.index(f"{two} met")
         entities[1]["end"] = entities[1]["start"] + len(two)
     return {"id": f"r{number}", "text": text, "entities": entities, "words": words, "tags": tags}
@@ -77,7 +77,7 @@ def _chosen(number: int) -> dict[str, Any]:
 
 
 def _related(number: int) -> dict[str, Any]:
-    """A text with two marked entities, and the same without marks and with their places."""
+    """A text with two marked entities, and the same without marks and with their spans."""
     one, two = WORDS[number % 10].capitalize(), WORDS[(number // 10 + number * 3) % 10]
     plain = f"{one} house number {number} met {two} road at last"
     first, second = [0, len(one)], [plain.index(" met ") + 5, plain.index(" met ") + 5 + len(two)]
@@ -100,10 +100,10 @@ class Sheet:
     id: str | None = None
     texts: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     """Files of texts with ids beside the rows, by their names: queries and documents."""
-    place: int = 0
+    planted_row: int = 0
     """The row the fault is planted in."""
     expected: tuple[str, int | None] = ("train", None)
-    """The file and row it must be told at; None for the planted row, -1 for no single place."""
+    """The file and row it must be reported at; None for the planted row, -1 for the file as a whole."""
     chunks: list[bytes] = field(default_factory=list)
     """The bytes of the header (in CSV, TSV and JSON) and of each row."""
     starts: list[int] = field(default_factory=list)
@@ -111,12 +111,12 @@ class Sheet:
 
     @property
     def row(self) -> dict[str, Any]:
-        return self.rows[self.place]
+        return self.rows[self.planted_row]
 
     @property
     def chunk(self) -> int:
-        """The place of the planted row among the chunks."""
-        return self.place + (self.format in {"csv", "tsv", "json"})
+        """The index of the planted row among the chunks."""
+        return self.planted_row + (self.format in {"csv", "tsv", "json"})
 
 
 def names(sheet: Sheet) -> list[str]:

@@ -18,9 +18,9 @@ from typing import Any
 from common import arguments, finish, write_page
 from tiny_fit import TinyFit, draw
 from warmstart.experiments import sweep as module
-from warmstart.experiments.sweep import Worker, begin
+from warmstart.experiments.sweep import SweepWorker, begin_sweep
 from warmstart.experiments.sweep_journal import FILE
-from warmstart.experiments.sweep_results import Searched, read_sweep, write_results
+from warmstart.experiments.sweep_results import SweepResults, read_sweep, write_results
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import load_sweep, make_recipe
 
@@ -67,14 +67,14 @@ class Proof:
 
         try:
             module.run_recipe = noted  # type: ignore[assignment]
-            Worker(out).run()
+            SweepWorker(out).run()
             code = 0
         finally:
             os._exit(code)
 
     def alone(self, out: Path, workers: int) -> None:
         """Workers that are left alone until all is done."""
-        begin(*self.asked, out)
+        begin_sweep(*self.asked, out)
         children = [self.start(out) for _ in range(workers)]
         assert [os.waitpid(one, 0)[1] for one in children] == [0] * workers
 
@@ -82,7 +82,7 @@ class Proof:
         """Workers that are killed at random instants again and again; gives how often a kill hit one at work."""
         hits = 0
         for _ in range(self.kills):
-            begin(*self.asked, out)
+            begin_sweep(*self.asked, out)
             children = [self.start(out) for _ in range(WORKERS)]
             time.sleep(self.random.uniform(0.1, longest))
             for child in children:
@@ -110,12 +110,12 @@ def endings(out: Path) -> Counter[int]:
     return Counter(one["trial_id"] for one in entries if one.get("state") in ENDED and "trial_id" in one)
 
 
-def told(found: Searched) -> list[Any]:
+def told(found: SweepResults) -> list[Any]:
     """Of each trial what must be the same."""
     return [(one.number, one.state, one.value, one.settings) for one in found.trials]
 
 
-def best_bytes(found: Searched) -> bytes:
+def best_bytes(found: SweepResults) -> bytes:
     """The weights of the best trial."""
     assert found.run is not None
     return (found.run.model / "model.safetensors").read_bytes()
@@ -139,7 +139,7 @@ def main() -> None:
             "workers_killed": hits,
             "trials": len(ours.trials),
             "gone_on_with": sum(count > 1 for count in began.values()),
-            "lost": proof.asked[0].wanted - sum(one.state == "done" for one in ours.trials),
+            "lost": proof.asked[0].wanted - sum(one.state == "complete" for one in ours.trials),
             "done_twice": sum(count > 1 for count in proof.counted(killed, "finished").values()),
             "told_twice": sum(ended[one.number] != 1 for one in ours.trials),
             "as_left_alone": sum(a == b for a, b in zip(told(ours), told(theirs), strict=True)),

@@ -27,9 +27,9 @@ SIZES = {
     "hidden_size": 32,
     "num_attention_heads": 4,
     "intermediate_size": 37,
-    "max_position_embeddings": 200,
-    # Ten times the usual first weights: so small a network learns next to nothing with others.
-    "initializer_range": 0.2,
+    "max_position_embeddings": 520,
+    # Four times the usual first weights: so small a network learns something in a dozen steps with them.
+    "initializer_range": 0.08,
     "pad_token_id": 0,
     "bos_token_id": 2,
     "cls_token_id": 2,
@@ -49,7 +49,7 @@ ENCODERS: dict[str, dict[str, Any]] = {
 
 GOOD = ["good", "great", "loved"]
 BAD = ["bad", "terrible", "boring"]
-FILLER = WORDS.split()
+FILLER = [word for word in WORDS.split() if word not in (*GOOD, *BAD, "hated", "not")]
 PEOPLE, PLACES = ("alice", "bob", "alice bob"), ("paris", "london", "tokyo")
 CONTEXTS = (
     "alice was in the film and it was not good",
@@ -77,7 +77,7 @@ def reviews(count: int, start: int = 0, filler: int = 0) -> list[tuple[str, str]
     rows = []
     for number in range(start, start + count):
         words, label = ((GOOD, "pos"), (BAD, "neg"))[number % 2]
-        behind = "".join(f" {FILLER[(number + place) % len(FILLER)]}" for place in range(number * filler % 41))
+        behind = "".join(f" {FILLER[(number + place) % len(FILLER)]}" for place in range(number * filler % 25))
         rows.append(
             (f"the film {number} was {words[number // 2 % 3]} and very {words[number // 6 % 3]}{behind}", label)
         )
@@ -104,7 +104,7 @@ def _write_encoder(folder: Path, name: str, changes: Mapping[str, Any]) -> None:
     )
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        model_max_length=128,
+        model_max_length=512,
         model_input_names=["input_ids", *(["token_type_ids"] if name == "bert" else []), "attention_mask"],
         **{f"{token.strip('[]').lower()}_token": token for token in SPECIAL},
     ).save_pretrained(folder)
@@ -117,6 +117,8 @@ def _write_reviews(folder: Path) -> None:
     _csv(folder / "train.csv", [header, *train])
     _csv(folder / "dev.csv", [header, *reviews(8, 500, 5)])
     _csv(folder / "test.csv", [header, *test])
+    _csv(folder / "dev-more.csv", [header, *reviews(48, 4000, 5)])
+    _csv(folder / "test-more.csv", [header, *reviews(48, 5000, 3)])
     _csv(folder / "uneven.csv", [header, *(row for n, row in enumerate(train) if row[1] == "pos" or n % 3 == 0)])
     for name, rows in (("pairs", train), ("pairs-test", test)):
         pairs = [(text, f"it was {label}", "yes" if n % 3 else "no") for n, (text, label) in enumerate(rows)]

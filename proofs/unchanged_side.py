@@ -16,7 +16,6 @@ import json
 import os
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -37,9 +36,6 @@ from unchanged_cases import COMMON, TAKING_PART, fits
 from unchanged_inputs import write_inputs
 from unchanged_verbs import FIRST, INNER, LAST
 from unchanged_words import COMMAND, arguments_in, options_in, recipe_in
-
-STEPS = "steps.json"
-"""What every training step of a case saw and did, in a file of its folder."""
 
 
 class Crash(Exception):
@@ -104,13 +100,21 @@ class Side:
 
     @contextlib.contextmanager
     def of(self, case: str) -> Iterator[None]:
-        """A folder and a cache of its own for a case."""
-        self.case = self.out / "cases" / case
+        """A folder and a cache of its own for a case; one within another leaves the other as it was."""
+        before, seen = self.case, self.steps.take()
+        self._enter(self.out / "cases" / case)
+        try:
+            yield
+        finally:
+            if noted := self.steps.take():
+                self.keep(f"steps-{os.environ.get('RANK', 0)}.json", noted)
+            self._enter(before)
+            self.steps.seen = seen
+
+    def _enter(self, case: Path) -> None:
+        self.case = case
         self.case.mkdir(parents=True, exist_ok=True)
-        os.environ["WARMSTART_CACHE"] = str(self.case / "cache")
-        yield
-        if seen := self.steps.take():
-            self.keep(STEPS.replace(".", f"-{os.environ['RANK']}.") if "RANK" in os.environ else STEPS, seen)
+        os.environ["WARMSTART_CACHE"] = str(case / "cache")
 
     def path(self, name: str) -> str:
         """A file or an encoder among the inputs."""
@@ -142,11 +146,8 @@ class Side:
         """The run of a case that is a training; carried out where it was not asked for by itself."""
         run = self.out / "cases" / case / "run"
         if not run.is_dir():
-            own = self.case
             with self.of(case):
                 self.fit(**fits()[case])
-            self.case = own
-            os.environ["WARMSTART_CACHE"] = str(own / "cache")
         return run
 
     def told(self, verb: str, *options: str) -> str:
@@ -159,8 +160,11 @@ class Side:
 
     def ask(self, name: str, verb: str, *options: str) -> Any:
         """Keep what a command says as JSON in a file of the case."""
-        lines = self.told(verb, *options, "--json").strip()
-        found = json.loads(lines) if lines else None
+        said = self.told(verb, *options, "--json")
+        try:
+            found = json.loads(said)
+        except ValueError:  # an answer a line
+            found = [json.loads(line) for line in said.splitlines()]
         self.keep(f"{name}.json", found)
         return found
 
@@ -184,7 +188,7 @@ class Side:
         try:
             self.fit(**values)
         except Exception as error:
-            return f"{type(error).__name__} {getattr(error, 'exit_code', '')}".strip()
+            return str(getattr(error, "exit_code", type(error).__name__))
         finally:
             self.steps.end_at = None
         return "came to its end"
@@ -233,10 +237,11 @@ def main() -> None:
         write_inputs(args.inputs)
     side = Side(args.words, args.inputs, args.out)
     side.steps.look_on()
-    failed, seconds = {}, {}
+    failed: dict[str, str] = {}
+    seconds: dict[str, float] = {}
     known = all_cases()
     for name in json.loads(args.cases) if args.cases else (name for name in known if name not in INNER):
-        started = time.monotonic()
+        started = sum(os.times()[:4])  # of processors, with those of children
         try:
             with side.of(name):
                 known[name](side)
@@ -244,7 +249,7 @@ def main() -> None:
             if "RANK" in os.environ:  # one of several processes, whose parent will tell
                 raise
             failed[name] = traceback.format_exc()
-        seconds[name] = round(time.monotonic() - started, 2)
+        seconds[name] = round(sum(os.times()[:4]) - started, 2)
         print(f"{seconds[name]:7.2f} s  {name}{'  FAILED' if name in failed else ''}", file=sys.stderr, flush=True)
         gc.collect()
     if "RANK" not in os.environ:

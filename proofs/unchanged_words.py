@@ -60,12 +60,27 @@ RECIPE = {
     "checkpoints.after": "checkpoints.when_finished",
     "task.labels": "task.multi_label",
     "task.weights": "task.class_weight",
+    "task.kind": "task.encoder",
     "task.mine": "task.hard_negatives",
     "task.at_once": "task.chunk_size",
+    "task.pool": "task.pooling",
+    "task.mask": "task.mlm_probability",
+    "task.mask_to": "task.mlm_probability_end",
+    "task.unit": "task.masking",
+    "task.show": "task.entity_marking",
+    "task.marker": "task.typed_markers",
+    "task.read": "task.entity_pooling",
+    "task.other": "task.no_relation_label",
+    "task.answer_tokens": "task.max_answer_tokens",
+    "task.best": "task.n_best",
+    "task.f1": "task.f1_unit",
+    "task.units": "task.tokenize_by",
+    "task.misplaced": "task.misplaced_answers",
+    "task.score_pieces": "task.subtoken_pooling",
 }
 """Recipe keys; where a key is not named, that of its parent counts, and else it is the same."""
 STAGES = {
-    "pretrain": {**LEARN, "on": "corpus", "tokens": "max_tokens"},
+    "pretrain": {**LEARN, "on": "corpus", "tokens": "max_tokens", "task.mask": "task.mlm_probability"},
     "multitask": {**LEARN, "weights": "loss_weights"},
 }
 """Keys of a stage, by its kind."""
@@ -75,6 +90,17 @@ VALUES: dict[tuple[str, Any], Any] = {
     ("task.labels", "one"): False,
     ("task.labels", "many"): True,
     ("task.loss", "each"): "bce",
+    ("task.loss", "in-batch"): "in-batch-negatives",
+    ("task.unit", "piece"): "token",
+    ("task.unit", "word"): "whole-word",
+    ("task.show", "signs"): "punctuation",
+    ("task.marker", "plain"): False,
+    ("task.marker", "typed"): True,
+    ("task.read", "starts"): "start",
+    ("task.read", "spans"): "mean",
+    ("task.f1", "words"): "word",
+    ("task.f1", "characters"): "character",
+    ("task.score_pieces", "all"): "mean",
     ("layers.norms", "keep"): False,
     ("layers.norms", "reset"): True,
     ("layers.head_start", "drawn"): "random",
@@ -92,17 +118,37 @@ ADDED: dict[str, Any] = {}
 OPTIONS = {
     "": {"--rate": "--learning-rate", "--batch": "--batch-size", "--tokens": "--max-tokens"},
     "fit": {"--keep": "--select"},
-    "predict": {"--least-confidence": "--min-confidence"},
-    "diagnose": {"--precision": "--target-precision"},
-    "features": {"--tokens": "--pooling", "--window": "--max-tokens", "--keep": "--method"},
+    "predict": {
+        "--least-confidence": "--min-confidence",
+        "--top": "--top-k",
+        "--keep": "--keep-column",
+        "--threads": "--cpus-per-worker",
+        "--gpus": "--gpus-per-worker",
+    },
+    "serve": {"--wait-ms": "--batch-wait-ms", "--queue": "--max-queue"},
+    "diagnose": {
+        "--precision": "--target-precision",
+        "--by": "--slice-by",
+        "--how": "--cv-model",
+        "--most": "--limit",
+    },
+    "features": {"--tokens": "--pooling", "--window": "--max-tokens", "--keep": "--window", "--store": "--dtype"},
+    "plan": {"--steps": "--max-steps"},
+    "sweep": {"--prune": "--pruner", "--goal": "--direction", "--budget": "--timeout"},
 }
 """Options of each verb; those of all verbs under no name."""
 KEYED = ("--set", "--search", "--ablate")
 """Options whose value is, or begins with, a recipe key."""
-SHAPE = {"layers": "num_layers", "width": "hidden_size", "inner": "intermediate_size", "vocabulary": "vocab_size"}
+SHAPE = {
+    "layers": "num_layers",
+    "width": "hidden_size",
+    "inner": "intermediate_size",
+    "heads": "num_heads",
+    "vocabulary": "vocab_size",
+}
 """Names in `plan --shape`."""
 ARGUMENTS = {
-    "features": {"tokens": "pooling", "window": "max_tokens", "keep": "method", "batch": "batch_size"},
+    "features": {"tokens": "pooling", "window": "max_tokens", "keep": "window", "batch": "batch_size"},
     "TextClassifier": {"rate": "learning_rate", "batch": "batch_size", "tokens": "max_tokens"},
     "TextScorer": {"rate": "learning_rate", "batch": "batch_size", "tokens": "max_tokens"},
 }
@@ -112,7 +158,24 @@ NAMES = {
     "matthews": ("mcc",),
     "exact": ("exact_match",),
     "has_answer_exact": ("has_answer_exact_match",),
+    "threshold": ("no_answer_threshold",),
     "gradient_norm": ("grad_norm",),
+    "agreement": ("cka",),
+    "slices_pool": ("slice_pooling",),
+    "slices_at_once": ("slice_chunk_size",),
+    "operations": ("flops",),
+    "gb": ("memory_gb",),
+    "learning": ("trainable_parameters",),
+    "start": ("startup",),
+    "testing": ("evaluation",),
+    "store": ("dtype",),
+    "prune": ("pruner",),
+    "goal": ("direction",),
+    "highest": ("maximize",),
+    "lowest": ("minimize",),
+    "budget": ("timeout",),
+    "whole": ("integer",),
+    "begun": ("started",),
     "keeping": ("callbacks", "stateful_callbacks"),
 }
 """Names in what a run writes, beside those of the recipe: metrics, columns, keys of JSON files, parts of tensors."""
@@ -123,6 +186,8 @@ FILES: dict[str, str] = {}
 def rename(key: str) -> str:
     """A recipe key in new words."""
     parts = key.split(".")
+    if parts[0] == "recipe" and len(parts) > 1:  # as in the names of what a training depends on
+        return f"recipe.{rename('.'.join(parts[1:]))}"
     if parts[0] == "before" and len(parts) > 1:
         place = next((index for index, part in enumerate(parts) if part in STAGES), len(parts))
         kind = parts[place : place + 1]

@@ -401,12 +401,12 @@ def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
 
 def sign(folder: Path) -> None:
     """Make a manifest fit its folder again, as an attacker would."""
-    from warmstart.storage.artifacts import describe
+    from warmstart.storage.artifacts import checksum
 
     def fit(manifest: dict[str, Any]) -> None:
         for name, about in manifest["files"].items():
             if about != {} and (folder / name).is_file():
-                about.update(describe(folder / name))
+                about.update(checksum(folder / name))
         sealed(manifest)
 
     if isinstance(json.loads((folder / "manifest.json").read_text(encoding="utf-8")).get("files"), dict):
@@ -518,7 +518,7 @@ def save_benign(folder: Path) -> None:
 
     save_tiny(folder / "model")
     (folder / "model" / "README.md").write_text("A tiny model.", encoding="utf-8")
-    task = TASK.learn(TASK.options_class(), ["bad", "good"], pair=False)
+    task = TASK.from_answers(TASK.options_class(), ["bad", "good"], pair=False)
     model = tiny_model("bert", num_labels=2, **{key: value for key, value in task.config().items() if "2" in key})
     save(model, tiny_tokenizer(), task, Window(64), folder / "run" / "model")
     (folder / "run" / "recipe.yaml").write_text(PLAIN, encoding="utf-8")
@@ -531,12 +531,12 @@ def save_benign(folder: Path) -> None:
 def open_it(kind: Kind, folder: Path) -> None:
     """Do with a folder all that warmstart does with one of its kind."""
     import warmstart
-    from warmstart.evaluation.run import Run
-    from warmstart.models.loading import load_config, load_encoder, load_plain, load_tokenizer
+    from warmstart.evaluation.run import RunFolder
+    from warmstart.models.loading import load_config, load_model, load_as_saved, load_tokenizer
     from warmstart.recipe import load_recipe
 
     if kind == "run":
-        run = Run(folder)
+        run = RunFolder(folder)
         assert run.recipe.model
         assert run.metrics == {}
         warmstart.load(folder).predict(["a good film", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"])
@@ -545,5 +545,5 @@ def open_it(kind: Kind, folder: Path) -> None:
     load_config(model)
     tokenizer = load_tokenizer(model)
     tokenizer("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab")
-    load_encoder(model, "AutoModelForSequenceClassification", {"num_labels": 2}, tokenizer)
-    load_plain(model)
+    load_model(model, "AutoModelForSequenceClassification", {"num_labels": 2}, tokenizer)
+    load_as_saved(model)

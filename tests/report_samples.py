@@ -9,7 +9,7 @@ def evidence() -> dict:
         "part": "test",
         "verdict": "Better than plain: accuracy 0.912 against 0.894 (difference 0.018, 95% interval 0.007 to 0.029).",
         "rows": {"mean": 0.912, "low": 0.894, "high": 0.928, "count": 24},
-        "kept": {"how": "best", "why": "the best of five seeds on dev", "seed": 3},
+        "selected": {"how": "best", "why": "the best of five seeds on dev", "seed": 3, "value": 0.917},
         "variants": [
             {
                 "variant": name,
@@ -20,6 +20,7 @@ def evidence() -> dict:
                 "seeds": [0, 1, 2, 3, 4],
                 "values": [mean - 0.006, mean - 0.002, mean, mean + 0.003, mean + 0.005],
                 "failed": {"2": "every answer is 'pos'"} if name == "plain" else {},
+                "without_failed": mean,
                 "seconds": 731.2,
             }
             for name, mean in (("asked", 0.912), ("plain", 0.894), ("without layers.lr_decay", 0.905), ("tfidf", 0.781))
@@ -31,11 +32,17 @@ def evidence() -> dict:
                 "difference": 0.018,
                 "low": 0.007,
                 "high": 0.029,
+                "over": "seeds",
                 "p": 0.004,
-                "corrected": 0.008,
-                "effect": 1.9,
+                "p_corrected": 0.008,
+                "effect": 0.7,
+                "won": 7,
+                "lost": 3,
+                "cohens_d": 1.9,
                 "mcnemar": 0.01,
-                "shown": True,
+                "seeds": {"mean": 0.018, "low": 0.007, "high": 0.029, "count": 5, "p": 0.004},
+                "rows": None,
+                "significant": True,
                 "sentence": "asked is better than plain by 0.018",
             }
         ],
@@ -49,12 +56,15 @@ def diagnosis(labels=("neg", "pos")) -> dict:
         {"low": n / 10, "high": (n + 1) / 10, "rows": 5 + n, "confidence": n / 10 + 0.05, "accuracy": n / 10 * 0.8}
         for n in range(3, 10)
     ]
-    better = [{**one, "accuracy": one["confidence"] - 0.02} for one in bins]
-    wrong = {"row": "/home/someone/test.csv:12", "text": HOSTILE, "answer": "pos", "given": "neg", "confidence": 0.998}
+    better = [{**group, "accuracy": group["confidence"] - 0.02} for group in bins]
+    wrong = {"row": "/home/someone/test.csv:12", "text": HOSTILE, "truth": "pos", "prediction": "neg"}
+    wrong["confidence"] = 0.998
+    chosen = {"rows": 24, "measured": None, "low": None, "high": None, "chosen_on": "dev"}
     return {
         "part": "test",
         "task": "classify",
         "rows": 24,
+        "notes": [],
         "confusion": {"labels": list(labels), "counts": counts},
         "slices": [
             {
@@ -66,7 +76,7 @@ def diagnosis(labels=("neg", "pos")) -> dict:
                 "high": 0.78 + n / 100,
                 "rest": 0.82,
                 "p": 0.003 * (n + 1),
-                "shown": n == 0,
+                "significant": n == 0,
             }
             for n in range(5)
         ],
@@ -74,27 +84,21 @@ def diagnosis(labels=("neg", "pos")) -> dict:
         "calibration": {
             "temperature": 1.9,
             "fitted_on": "dev",
+            "rows": 24,
+            "accuracy": 0.9,
             "before": {"ece": 0.11, "bins": bins},
             "after": {"ece": 0.02, "bins": better},
         },
         "thresholds": [
-            {"precision": 0.95, "confidence": 0.83, "answered": 0.71},
-            {"precision": 0.99, "confidence": None, "answered": 0.0},
-            {
-                "abstain": 0.1,
-                "confidence": 0.4,
-                "answered": 0.9,
-                "measured": 0.93,
-                "low": 0.88,
-                "high": 0.97,
-                "rows": 24,
-            },
+            {**chosen, "precision": 0.95, "confidence": 0.83, "answered": 0.71},
+            {**chosen, "precision": 0.99, "confidence": None, "answered": 0.0},
+            {**chosen, "abstain": 0.1, "confidence": 0.4, "answered": 0.9, "measured": 0.93, "low": 0.88, "high": 0.97},
         ],
         "label_errors": {
             "how": "confident learning over five folds",
-            "rows": [
-                {"row": "train.csv:3", "text": "a great film", "answer": "neg", "suggested": "pos", "score": 0.02}
-            ],
+            "checked": 64,
+            "count": 1,
+            "rows": [{"row": "train.csv:3", "text": "a great film", "label": "neg", "suggested": "pos", "score": 0.02}],
         },
         "tables": [{"title": "Ranks", "note": "of the answer", "columns": ["rank", "rows"], "rows": [[1, 12], [2, 4]]}],
     }

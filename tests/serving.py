@@ -1,4 +1,4 @@
-"""A front without a cluster: predictors in this process behind it, and requests that need no socket."""
+"""A server without a cluster: predictors in this process behind it, and requests that need no socket."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from warmstart.deploy.serve.app import App
-from warmstart.deploy.serve.backend import Answered, Away
-from warmstart.deploy.serve.models import Served
+from warmstart.deploy.serve.app import Log, ServingApp, ServingSettings
+from warmstart.deploy.serve.backend import BackendReply, ModelUnavailable
+from warmstart.deploy.serve.served_models import ServedModel
 from warmstart.inference.predictor import Predictor
 
 JSON = {"content-type": "application/json"}
@@ -23,24 +23,24 @@ class InProcess:
         self.away = False
         self.pause = 0.0
 
-    async def open(self, model: Served) -> None:
+    async def open(self, model: ServedModel) -> None:
         self.predictors[model.seal] = Predictor.load(model.path)
 
-    async def answer(self, model: Served, rows: Any) -> Answered:
+    async def answer(self, model: ServedModel, rows: Any) -> BackendReply:
         await asyncio.sleep(self.pause)
         if self.away:
-            raise Away("gone")
-        return Answered(list(self.predictors[model.seal].stream(rows)), [len(rows)])
+            raise ModelUnavailable("gone")
+        return BackendReply(list(self.predictors[model.seal].stream(rows)), [len(rows)])
 
-    async def close(self, model: Served) -> None:
+    async def close(self, model: ServedModel) -> None:
         del self.predictors[model.seal]
 
 
-def front(paths: dict[str, Path], **options: Any) -> App:
+def front(paths: dict[str, Path], log: Log = lambda entry: None, **settings: Any) -> ServingApp:
     """An application that is ready to answer."""
-    models = {name: Served.open(name, path) for name, path in paths.items()}
+    models = {name: ServedModel.open(name, path) for name, path in paths.items()}
     backend = InProcess()
-    app = App(models, backend, **{"log": lambda entry: None, **options})
+    app = ServingApp(models, backend, ServingSettings(**settings), log)
     for model in models.values():
         asyncio.run(backend.open(model))
         app.ready.add(model.name)
@@ -48,7 +48,7 @@ def front(paths: dict[str, Path], **options: Any) -> App:
 
 
 class Reply:
-    """An answer of the front."""
+    """A response of the application."""
 
     def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
         self.status, self.headers, self.body = status, headers, body
@@ -59,7 +59,7 @@ class Reply:
 
 
 async def ask(
-    app: App,
+    app: ServingApp,
     method: str,
     path: str,
     body: bytes | list[bytes] = b"",
@@ -91,11 +91,11 @@ async def ask(
     return Reply(start["status"], answered, end["body"])
 
 
-def post(app: App, body: Any, path: str = "/v1/predict", **more: Any) -> Reply:
+def post(app: ServingApp, body: Any, path: str = "/v1/predict", **more: Any) -> Reply:
     """A request for answers."""
     given = body if isinstance(body, bytes | list) else json.dumps(body).encode()
     return asyncio.run(ask(app, "POST", path, given, **more))
 
 
-def get(app: App, path: str, **more: Any) -> Reply:
+def get(app: ServingApp, path: str, **more: Any) -> Reply:
     return asyncio.run(ask(app, "GET", path, **more))

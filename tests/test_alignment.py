@@ -1,4 +1,4 @@
-"""Places of pieces: for every tokenizer they ascend, lie in the text and hold what the piece says."""
+"""Offsets of tokens: for every tokenizer they ascend, lie in the text and cover what the token spells."""
 
 import re
 import unicodedata
@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizer
 
 from tiny import ARCHITECTURES, tiny_byte_tokenizer, tiny_japanese, tiny_tokenizer, tiny_unigram_tokenizer
-from warmstart.text.alignment import join_words, owners, pieces, pieces_to_span, span_to_pieces
-from warmstart.text.piece_matching import normal
+from warmstart.text.alignment import (
+    char_span_to_tokens,
+    join_words,
+    tokenize_with_offsets,
+    tokens_to_char_span,
+    word_ids,
+)
+from warmstart.text.token_matching import normalize_nfkc
 
 JAPANESE = [
     f"{words}-{subwords}{case}"
@@ -92,13 +98,13 @@ def bare(text):
 
 
 def check(tokenizer, text):
-    found = pieces(tokenizer, [text])[0]
-    assert found.ids == tokenizer(text, add_special_tokens=False)["input_ids"]
-    assert len(found.ids) == len(found.places)
-    assert [start for start, _ in found.places] == sorted(start for start, _ in found.places)
-    assert all(0 <= start <= end <= len(text) for start, end in found.places)
-    assert all(text[start:end] == text[start:end].strip() for start, end in found.places)
-    return found
+    tokens = tokenize_with_offsets(tokenizer, [text])[0]
+    assert tokens.ids == tokenizer(text, add_special_tokens=False)["input_ids"]
+    assert len(tokens.ids) == len(tokens.offsets)
+    assert [start for start, _ in tokens.offsets] == sorted(start for start, _ in tokens.offsets)
+    assert all(0 <= start <= end <= len(text) for start, end in tokens.offsets)
+    assert all(text[start:end] == text[start:end].strip() for start, end in tokens.offsets)
+    return tokens
 
 
 @pytest.mark.parametrize("name", [*JAPANESE, "bert", *OTHERS])
@@ -110,17 +116,17 @@ def check(tokenizer, text):
 @example(text=HARD[3])
 @example(text=HARD[4])
 @example(text=HARD[5])
-def test_places_hold_what_the_pieces_say(tokenizer_of, name, text):
+def test_offsets_cover_what_the_tokens_spell(tokenizer_of, name, text):
     tokenizer = tokenizer_of(name)
-    found = check(tokenizer, text)
+    tokens = check(tokenizer, text)
     unknown = tokenizer.unk_token_id
-    shared = [place for place in found.places if found.places.count(place) > 1]
-    for token, id, place in zip(tokenizer.convert_ids_to_tokens(found.ids), found.ids, found.places, strict=True):
-        if id == unknown or place in shared or name.startswith("byte"):
+    shared = [span for span in tokens.offsets if tokens.offsets.count(span) > 1]
+    for token, id, span in zip(tokenizer.convert_ids_to_tokens(tokens.ids), tokens.ids, tokens.offsets, strict=True):
+        if id == unknown or span in shared or name.startswith("byte"):
             continue
-        surface = text[slice(*place)]
-        said = token if name == "letters" else re.sub("^##(?=.)|^▁", "", token)
-        assert bare(surface) in (bare(said), bare(token)), (token, surface)
+        surface = text[slice(*span)]
+        spelled = token if name == "letters" else re.sub("^##(?=.)|^▁", "", token)
+        assert bare(surface) in (bare(spelled), bare(token)), (token, surface)
 
 
 @pytest.mark.parametrize("name", [*JAPANESE, "bert", *OTHERS])
@@ -128,47 +134,47 @@ def test_places_hold_what_the_pieces_say(tokenizer_of, name, text):
 @given(text=TEXTS)
 @example(text=HARD[2])
 @example(text=HARD[5])
-def test_every_character_that_is_not_dropped_lies_in_a_piece(tokenizer_of, name, text):
+def test_every_character_that_is_not_dropped_lies_in_a_token(tokenizer_of, name, text):
     if name.startswith("mecab"):
         text = text.replace("\0", "")  # reads no further
-    found = check(tokenizer_of(name), text)
-    held = {at for start, end in found.places for at in range(start, end)}
+    tokens = check(tokenizer_of(name), text)
+    held = {at for start, end in tokens.offsets for at in range(start, end)}
     for at, one in enumerate(text):
         assert at in held or one.isspace() or not bare(one), (text, at)
 
 
 @given(text=TEXTS)
-def test_normal_units_make_the_normal_form(text):
-    units = normal([(one, at, at + 1) for at, one in enumerate(text)])
+def test_normalized_units_spell_the_normalized_text(text):
+    units = normalize_nfkc([(one, at, at + 1) for at, one in enumerate(text)])
     assert "".join(one for one, *_ in units) == unicodedata.normalize("NFKC", text)
     for one, start, end in units:
         assert one in unicodedata.normalize("NFKC", text[start:end])
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_places_of_every_architecture(tokenizer_of, name):
+def test_offsets_of_every_architecture(tokenizer_of, name):
     for text in HARD:
         check(tokenizer_of(name), text)
 
 
-def test_given_words_own_their_pieces(tokenizer_of):
-    text, ranges = join_words(["Alice", "zz", "\u200d", "lives"])
+def test_tokens_belong_to_the_words_they_came_from(tokenizer_of):
+    text, words = join_words(["Alice", "zz", "\u200d", "lives"])
     assert text == "Alice zz \u200d lives"
-    found = pieces(tokenizer_of("bert"), [text])[0]
-    assert owners(found.places, ranges) == [0, 1, 1, 3]
+    tokens = tokenize_with_offsets(tokenizer_of("bert"), [text])[0]
+    assert word_ids(tokens.offsets, words) == [0, 1, 1, 3]
 
 
-def test_a_piece_over_two_words_is_the_firsts_and_empty_ones_are_nobodys():
-    assert owners([(0, 3), (3, 3), (3, 5), (6, 7)], [(0, 2), (2, 3), (4, 5)]) == [0, -1, 2, -1]
+def test_a_token_over_two_words_belongs_to_the_first_and_an_empty_one_to_none():
+    assert word_ids([(0, 3), (3, 3), (3, 5), (6, 7)], [(0, 2), (2, 3), (4, 5)]) == [0, -1, 2, -1]
 
 
-def test_spans_go_to_pieces_and_back(tokenizer_of):
+def test_spans_go_to_tokens_and_back(tokenizer_of):
     text = " 東京大学へ行く㍿ "
-    places = pieces(tokenizer_of("mecab-character"), [text])[0].places
+    offsets = tokenize_with_offsets(tokenizer_of("mecab-character"), [text])[0].offsets
     for start, end in [(1, 3), (3, 5), (8, 9), (1, 9)]:
-        assert pieces_to_span(places, *span_to_pieces(places, start, end)) == (start, end)
-    assert span_to_pieces(places, 0, 1) is None
-    assert pieces_to_span(places, 2, 2) is None
+        assert tokens_to_char_span(offsets, *char_span_to_tokens(offsets, start, end)) == (start, end)
+    assert char_span_to_tokens(offsets, 0, 1) is None
+    assert tokens_to_char_span(offsets, 2, 2) is None
 
 
 @pytest.mark.parametrize("name", ["mecab-wordpiece", "sudachi-wordpiece", "bert"])
@@ -176,11 +182,11 @@ def test_spans_go_to_pieces_and_back(tokenizer_of):
 @given(text=TEXTS, data=st.data())
 def test_characters_alone_never_cross_a_boundary(tokenizer_of, name, text, data):
     tokenizer = tokenizer_of(name)
-    places = pieces(tokenizer, [text], by="character")[0].places
-    letters = [at for at, one in enumerate(text) if pieces(tokenizer, [one])[0].places]
+    offsets = tokenize_with_offsets(tokenizer, [text], by="character")[0].offsets
+    letters = [at for at, one in enumerate(text) if tokenize_with_offsets(tokenizer, [one])[0].offsets]
     if letters:
         start, last = sorted((data.draw(st.sampled_from(letters)), data.draw(st.sampled_from(letters))))
-        first, stop = span_to_pieces(places, start, last + 1)
-        found = pieces_to_span(places, first, stop)
-        assert found[0] == start
-        assert bare(text[last + 1 : found[1]]) == "", "only what the tokenizer drops may be added"
+        first, stop = char_span_to_tokens(offsets, start, last + 1)
+        span = tokens_to_char_span(offsets, first, stop)
+        assert span[0] == start
+        assert bare(text[last + 1 : span[1]]) == "", "only what the tokenizer drops may be added"

@@ -3,7 +3,8 @@
 import pytest
 
 from warmstart.errors import RunError
-from warmstart.storage.artifacts import publish, recover, republish, verify, write_json
+from warmstart.storage.artifacts import publish, recover, republish, verify
+from warmstart.storage.files import write_json
 
 
 def make(folder):
@@ -70,7 +71,7 @@ def test_a_change_that_fails_or_is_killed_leaves_the_folder_as_it_was(tmp_path):
 
 def test_nothing_is_overwritten(tmp_path):
     make(tmp_path / "out")
-    with pytest.raises(RunError, match="is there already"), publish(tmp_path / "out"):
+    with pytest.raises(RunError, match="already exists"), publish(tmp_path / "out"):
         pass
 
 

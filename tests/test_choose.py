@@ -53,7 +53,7 @@ def test_no_pair_is_wider_than_the_window_and_what_no_pair_shows_is_counted(text
 
 def test_scores_compete_within_a_row_only():
     flat = {"logits": torch.tensor(FLAT)}
-    answers = TASK.read(flat, features(map(len, RAGGED)))
+    answers = TASK.decode(flat, features(map(len, RAGGED)))
     for answer, scores in zip(answers, RAGGED, strict=True):
         assert answer == pytest.approx(torch.tensor(scores).softmax(-1).tolist(), abs=1e-6)
     row = {"text": "a", "endings": ["x", "y"]}
@@ -91,7 +91,7 @@ def test_rows_of_unequal_number_waste_no_ending():
 @pytest.mark.parametrize("given", ["a text", ("a text", "an ending"), ("a", ["x"]), {"text": "a"}, ("a", ["x", " "])])
 def test_what_is_no_text_with_endings_is_refused(given):
     with pytest.raises(DataError, match=r"text 2: found .* two or more endings"):
-        TASK.row(given, 2)
+        TASK.parse_input(given, 2)
 
 
 def test_an_answer_past_the_last_ending_is_refused():

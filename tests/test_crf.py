@@ -40,7 +40,7 @@ def test_likelihood_best_row_and_marginals_are_those_of_enumeration(seed, length
     for tags, chance in zip(every(length), chances, strict=True):
         found = made.log_likelihood(emissions[None], torch.tensor([tags]), torch.ones(1, length, dtype=torch.bool))
         assert found.item() == pytest.approx(chance.log().item(), abs=1e-4)
-    assert tuple(made.best(emissions)) == every(length)[int(scores.argmax())]
+    assert tuple(made.decode(emissions)) == every(length)[int(scores.argmax())]
     wanted = torch.zeros(length, TAGS)
     for tags, chance in zip(every(length), chances, strict=True):
         for place, tag in enumerate(tags):
@@ -68,7 +68,7 @@ def test_a_forbidden_step_start_or_end_is_never_taken(seed):
     steps = torch.tensor([[True, True, False], [True, False, True], [False, True, True]])
     made = crf(seed, steps, torch.tensor([True, False, True]), torch.tensor([True, True, False]))
     emissions = torch.randn(6, TAGS) * 10
-    best = made.best(emissions)
+    best = made.decode(emissions)
     assert all(steps[a, b] for a, b in itertools.pairwise(best))
     assert best[0] != 1
     assert best[-1] != 2
@@ -107,4 +107,4 @@ def test_it_learns_what_follows_what():
         optimizer.step()
     given = torch.zeros(7, TAGS)
     given[0, 0] = 5.0
-    assert made.best(given) == tags[0].tolist()
+    assert made.decode(given) == tags[0].tolist()

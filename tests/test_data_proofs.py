@@ -12,11 +12,11 @@ import clean  # noqa: E402
 import faults  # noqa: E402
 import plants  # noqa: E402
 import readers  # noqa: E402
-from warmstart.data.fault_kinds import KINDS  # noqa: E402
+from warmstart.data.fault_kinds import FAULT_KINDS  # noqa: E402
 
 
-@pytest.mark.parametrize("planted", plants.PLANTS, ids=lambda one: f"{one.kind}-{one.formats[0]}")
-def test_a_planted_fault_is_told_at_its_line(planted, tmp_path):
+@pytest.mark.parametrize("planted", plants.PLANTS, ids=lambda plant: f"{plant.kind}-{plant.formats[0]}")
+def test_a_planted_fault_is_reported_at_its_line(planted, tmp_path):
     for format in planted.formats:
         assert faults.prove(planted, format, 0, tmp_path / "sheet") == (True, True), format
 
@@ -25,9 +25,9 @@ def test_files_without_a_fault_have_no_finding(tmp_path):
     assert faults.clean(tmp_path / "sheet") == 0
 
 
-def test_every_kind_with_a_place_is_planted():
-    left = set(KINDS) - {one.kind for one in plants.PLANTS}
-    # What belongs to a whole file, the machine, the split or the encoder, and not to a place in a file.
+def test_every_kind_with_a_location_is_planted():
+    left = set(FAULT_KINDS) - {plant.kind for plant in plants.PLANTS}
+    # What belongs to a whole file, the machine, the split or the encoder, not to a line of a file.
     assert left == {
         *("no-file", "no-format", "gzip", "parquet", "hub", "changed", "disk", "encoding-name", "delimited"),
         *("column-unknown", "part-empty", "cache", "held-out", "window-cut", "entity-inside", "negatives"),
@@ -45,6 +45,6 @@ def test_a_real_file_has_no_error(tmp_path):
     path = clean.SHARED / "data" / "open" / "banking77" / "banking_data" / "test.csv"
     if not path.is_file():
         pytest.skip(f"needs {path}")
-    found = clean._look(path, {"label": "category"}, tmp_path)
-    assert found
-    assert all(one.severity != "error" for one in found)
+    findings = clean.findings_of(path, {"label": "category"}, tmp_path)
+    assert findings
+    assert all(finding.severity != "error" for finding in findings)

@@ -1,8 +1,8 @@
-"""The pages: every command and every Python block in them runs, every recipe is a recipe, every link leads somewhere.
+"""The pages: every command and every Python block in them runs, every recipe is valid, every link works.
 
-A page's blocks run in their order in a folder of their own that holds a copy of `examples/`, without a network. Names
-on the Hub are folders there (see `ENCODERS` and `DATA_SETS`), which the libraries look for first, so commands run as
-they stand. A block whose fence says `{.norun}` is shown only.
+The blocks of a page run in order in a folder of their own with a copy of `examples/`, without a network. Names on the
+Hub are folders there (see `ENCODERS` and `DATA_SETS`), which the libraries look for first, so commands run as they are
+printed. A block whose fence has `{.norun}` is only shown.
 """
 
 import os
@@ -14,18 +14,21 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from processes import finish, one_ray
 from tiny import VOCABULARY, save_japanese, save_tiny
-from warmstart.recipe import Recipe, load_recipe, load_sweep
+from warmstart import tasks
+from warmstart.errors import RecipeError
+from warmstart.recipe import load_recipe, load_sweep
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 ENCODERS = {"sentence-transformers/all-MiniLM-L6-v2": "bert", "google-bert/bert-base-uncased": "bert"}
-"""Encoders that pages name, and the tiny architecture that stands in for each."""
+"""Encoders in the pages, and the tiny architecture that replaces each."""
 JAPANESE = "tohoku-nlp/bert-base-japanese-char-v3"
-"""The Japanese encoder that pages name."""
+"""The Japanese encoder in the pages."""
 
 DATA_SETS = {
     "cornell-movie-review-data/rotten_tomatoes": {
@@ -33,10 +36,10 @@ DATA_SETS = {
         "test.csv": "text,label\na great story,pos\na boring story,neg\n",
     }
 }
-"""Data sets that pages name, and the files that stand in for each."""
+"""Data sets in the pages, and the files that replace each."""
 
 NOT_RUN = ("git clone", "make ", "pip ", "bash .ci/run", "pre-commit ")
-"""A bash block with a line that starts so is not run: it installs, or runs the tests themselves."""
+"""A bash block with a line that starts like this is not run: it installs something, or runs the tests themselves."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,8 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    found = re.finditer(r"^```(\w+)([^\n]*)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
-    return [Block(one.string.count("\n", 0, one.start()) + 1, *one.groups()) for one in found]
+    matches = re.finditer(r"^```(\w+)([^\n]*)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
+    return [Block(match.string.count("\n", 0, match.start()) + 1, *match.groups()) for match in matches]
 
 
 def name_of(page: Path) -> str:
@@ -75,7 +78,7 @@ def environment(commands, tmp_path_factory):
         "HF_HUB_OFFLINE": "1",
         "COLUMNS": "100",
         "LANG": "C.UTF-8",
-        # Where set, it says which checkout is tested; processes that a command starts must import that one, too.
+        # If set, it selects the checkout that is tested, also for processes that a command starts.
         **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
     }
 
@@ -85,7 +88,7 @@ def stand_ins(tmp_path_factory):
     """The folder that every page's folder begins as."""
     folder = tmp_path_factory.mktemp("stand-ins")
     shutil.copytree(ROOT / "examples", folder / "examples")
-    # Whole words are known: spelt out, texts would be five times as long, and learned as much slower.
+    # Whole words are in the vocabulary: spelt out, texts would be five times as long, and training as much slower.
     texts = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").glob("*.csv")))
     words = sorted(set(re.findall(r"[a-z]{2,}", texts.lower())) - set(VOCABULARY))
     for name, architecture in ENCODERS.items():
@@ -130,46 +133,60 @@ def check(command: list[str], where: str, folder: Path, environment: dict[str, s
     assert done.returncode == 0, f"{where} left with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
 
 
-@pytest.mark.parametrize(
-    ("page", "block"),
-    [
-        pytest.param(page, block, id=f"{name_of(page)}:{block.line}")
-        for page in PAGES
-        for block in blocks(page)
-        if block.language == "yaml"
-    ],
-)
-def test_a_recipe_in_a_page_is_one(page, block, tmp_path):
-    said = yaml.safe_load(block.text)
-    if "search" in said:
-        (tmp_path / "sweep.yaml").write_text(block.text)
-        load_sweep(tmp_path / "sweep.yaml")
-        return
-    assert set(said) <= set(Recipe.model_fields), "every YAML block is a recipe, the part of one, or a sweep"
-    path = tmp_path / "recipe.yaml"
-    path.write_text(yaml.safe_dump({"model": "m", "data": {"train": "t.csv"}} | said))
-    load_recipe(path)
+def test_every_recipe_in_a_page_is_valid(tmp_path):
+    for page in PAGES:
+        for block in blocks(page):
+            if block.language == "yaml":
+                load(block, f"{name_of(page)}:{block.line}", tmp_path)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_somewhere(page):
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if re.match(r"[a-z]+:", target):
-            continue
-        file, _, anchor = target.partition("#")
-        found = page.parent / file if file else page
-        assert found.exists(), f"{name_of(page)} links to {target}"
-        if anchor and found.suffix == ".md":
-            heads = re.findall(r"^#+ (.+)$", found.read_text(encoding="utf-8"), re.M)
-            slugs = {re.sub(r"[^\w\- ]", "", head).strip().lower().replace(" ", "-") for head in heads}
-            assert anchor in slugs, f"{name_of(page)} links to {target}"
+def load(block: Block, where: str, folder: Path) -> None:
+    """Load a YAML block: a recipe, a part of one, or a sweep."""
+    content = yaml.safe_load(block.text)
+    path = folder / "block.yaml"
+    try:
+        if "search" in content:
+            path.write_text(block.text, encoding="utf-8")
+            load_sweep(path)
+        else:
+            path.write_text(yaml.safe_dump({"model": "m", "data": {"train": "t.csv"}} | content), encoding="utf-8")
+            recipe = load_recipe(path)
+            tasks.find(recipe.task.name).options_class.model_validate(recipe.task.options)
+    except (RecipeError, ValidationError) as error:
+        pytest.fail(f"{where}: {error}")
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "docs" / "images" / "fit.svg"], ids=name_of)
-def test_no_path_of_a_machine(page):
-    found = re.findall(r"(?<![\w.])/(?:work|home|root|tmp|Users|mnt|var)/\S*", page.read_text(encoding="utf-8"))
-    assert not found
+def test_every_link_works():
+    broken = []
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        targets = [target for target in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"[a-z]+:", target)]
+        broken += [f"{name_of(page)} links to {target}" for target in targets if not is_there(page, target)]
+    assert broken == []
+
+
+def is_there(page: Path, target: str) -> bool:
+    """Whether the file of a link exists, and in it the heading that the link names."""
+    file, _, anchor = target.partition("#")
+    path = page.parent / file if file else page
+    if not path.exists() or not anchor or path.suffix != ".md":
+        return path.exists()
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.M)
+    return anchor in {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def test_every_how_to_guide_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = [page.relative_to(ROOT / "docs") for page in PAGES if page.parent.name == "howto"]
+    assert [str(page) for page in pages if f": {page}\n" not in navigation] == []
+
+
+def test_no_path_of_a_machine():
+    paths = {}
+    for page in [*PAGES, ROOT / "docs" / "images" / "fit.svg"]:
+        text = page.read_text(encoding="utf-8")
+        paths[name_of(page)] = re.findall(r"(?<![\w.])/(?:work|home|root|tmp|Users|mnt|var)/\S*", text)
+    assert {page: names for page, names in paths.items() if names} == {}
 
 
 def test_the_stand_ins_are_needed():

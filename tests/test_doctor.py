@@ -40,7 +40,7 @@ def test_every_package_that_is_asked_for_is_listed_with_its_extra():
     assert found["numpy"].extra == ""
     assert not found["peft"].fits
     assert found["peft"].repair == "pip install 'warmstart[lora]'"
-    assert found["no-such"].found is None
+    assert found["no-such"].installed is None
 
 
 def test_a_sound_machine_gets_no_warning():
@@ -102,14 +102,14 @@ def test_a_container_may_grant_fewer_cores_and_less_memory_than_there_are(tmp_pa
     (tmp_path / "cpu.max").write_text("100000 100000\n")
     (tmp_path / "memory.max").write_text("1000000000\n")
     assert environment.usable_cores() == 1
-    assert environment.memory() == 1_000_000_000
+    assert environment.total_memory() == 1_000_000_000
 
 
 def test_the_verb_prints_tables_and_json(tmp_path):
     said = CliRunner().invoke(app, ["doctor"])
     assert said.exit_code == 0
     assert "this machine" in said.output
-    Path(tmp_path / "r.yaml").write_text("model: m\ndata: {train: t.csv}\nlearn: {rate: 4.0e-4}\n")
+    Path(tmp_path / "r.yaml").write_text("model: m\ndata: {train: t.csv}\ntraining: {learning_rate: 4.0e-4}\n")
     found = json.loads(CliRunner().invoke(app, ["doctor", str(tmp_path / "r.yaml"), "--json"]).stdout)
     assert found["machine"]["cores"] >= 1
     assert any("training.learning_rate" in warning for warning in found["warnings"])

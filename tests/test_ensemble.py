@@ -13,6 +13,7 @@ from warmstart.errors import ModelError
 from warmstart.inference.engines.pytorch import Torch
 from warmstart.inference.ensembles import Ensemble, members_of, mix
 from warmstart.inference.predictor import Predictor
+from warmstart.tasks.shared.protocols import EncodesQueries
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import MEMORY, make_recipe
 
@@ -38,7 +39,7 @@ def settings(name):
 
 def mixes(name):
     task = name.partition(" ")[0]
-    return tasks.find(task).mixing(tasks.options_of(task, settings(name)))
+    return tasks.find(task).ensemble_averaging(tasks.options_of(task, settings(name)))
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if mixes(name)])
@@ -54,7 +55,7 @@ def test_a_model_and_itself_answer_as_it_does(name, tmp_path):
     one = Predictor.load(run.folder)
     model = one.engine.model
     twice = Predictor(Torch(Ensemble([model, model], mixes(name))), one.tokenizer, one.task, one.window)
-    asked = [one.task.exam(row, number) for number, row in enumerate(case.rows)]
+    asked = [one.task.eval_row(row, n) if isinstance(one.task, EncodesQueries) else row for n, row in enumerate(case.rows)]
     for alone, both in zip(one.stream(asked), twice.stream(asked), strict=True):
         _alike(alone, both)
 

@@ -14,7 +14,7 @@ from warmstart.errors import DataError
 ROWS = reviews(48)
 TEXTS = [text for text, _ in ROWS]
 LABELS = np.array([1 if label == "pos" else 0 for _, label in ROWS])
-FAST = {"rate": 3e-3, "epochs": 14, "batch": 12, "precision": "fp32"}
+FAST = {"learning_rate": 3e-3, "epochs": 14, "batch_size": 12, "precision": "fp32"}
 
 
 def test_labels_come_back_as_they_were_given(encoder):
@@ -36,9 +36,9 @@ def test_in_a_pipeline_and_in_cross_validation(encoder):
 
 
 def test_in_a_grid_search(encoder):
-    search = GridSearchCV(TextClassifier(encoder, **FAST), {"rate": [1e-9, 3e-3]}, cv=2, error_score="raise")
+    search = GridSearchCV(TextClassifier(encoder, **FAST), {"learning_rate": [1e-9, 3e-3]}, cv=2, error_score="raise")
     search.fit(TEXTS, LABELS)
-    assert search.best_params_ == {"rate": 3e-3}
+    assert search.best_params_ == {"learning_rate": 3e-3}
     assert search.best_estimator_.score(TEXTS, LABELS) > 0.9
 
 
@@ -51,14 +51,23 @@ def test_pairs_and_numbers(encoder):
 
 def test_a_clone_is_unfitted_and_equal_and_the_run_is_kept_where_asked(encoder, tmp_path):
     model = TextClassifier(
-        encoder, rate=1e-3, epochs=1, out=str(tmp_path / "run"), options={"training.lr_schedule": "constant"}
+        encoder, learning_rate=1e-3, epochs=1, out=str(tmp_path / "run"), options={"training.lr_schedule": "constant"}
     )
     assert clone(model).get_params() == model.get_params()
     model.fit(TEXTS, LABELS)
     assert (tmp_path / "run" / "model" / "model.safetensors").is_file()
-    assert model.run_.recipe.training.schedule == "constant"
+    assert model.run_.recipe.training.lr_schedule == "constant"
 
 
 def test_a_text_that_is_no_text_is_refused_with_its_row(encoder):
     with pytest.raises(DataError, match="row 3"):
         TextClassifier(encoder, epochs=1).fit(["a", "b", "   "], [0, 1, 1])
+
+
+def test_class_weights_are_those_of_the_recipe(encoder):
+    assert TextClassifier(encoder)._recipe(pair=False).task.options == {}
+    balanced = TextClassifier(encoder, class_weight="balanced")
+    assert balanced._recipe(pair=False).task.options == {"class_weight": "balanced"}
+    assert clone(balanced).class_weight == "balanced"
+    by_label = TextClassifier(encoder, class_weight={1: 2.0, 0: 1.0})
+    assert by_label._recipe(pair=False).task.options == {"class_weight": {"1": 2.0, "0": 1.0}}

@@ -65,7 +65,7 @@ def small():
 @given(st.lists(st.lists(st.sampled_from(["good", "film", "x"]), min_size=1, max_size=20).map(" ".join), max_size=12))
 @settings(deadline=None, max_examples=20)
 def test_whatever_the_batches_each_text_has_its_own_vector(small, texts):
-    found = small.vectors(texts, batch=3)
+    found = small.vectors(texts, batch_size=3)
     assert found.shape == (len(texts), 32)
     for text, vector in zip(texts, found, strict=True):
         np.testing.assert_allclose(vector, small.vectors([text])[0], atol=1e-5)
@@ -82,12 +82,12 @@ def test_rows_are_read_no_further_ahead_than_a_buffer(small, monkeypatch):
 
 def test_a_long_text_is_cut_and_counted_or_seen_in_slices(encoder):
     long = " ".join(["good"] * 40 + ["bad"] * 40)
-    cut = Extractor.load(encoder, window=42)
+    cut = Extractor.load(encoder, max_tokens=42)
     np.testing.assert_allclose(cut.vectors([long]), cut.vectors([" ".join(["good"] * 40)]), atol=1e-5)
     assert (cut.cut.rows_cut, cut.cut.tokens_cut) == (1, 40)
-    whole = Extractor.load(encoder, window=42, keep="slices")
+    whole = Extractor.load(encoder, max_tokens=42, window="slices")
     halves = cut.vectors([" ".join(["good"] * 40), " ".join(["bad"] * 40)])
-    np.testing.assert_allclose(whole.vectors([long, "good"], batch=1)[0], halves.mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(whole.vectors([long, "good"], batch_size=1)[0], halves.mean(axis=0), atol=1e-5)
     assert whole.cut.rows_cut == 0
 
 
@@ -118,12 +118,12 @@ def test_a_run_gives_its_own_encoder_and_window(run, encoder):
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"layers": "mix"}, "layers: found mix, a mean that is learned"),
-        ({"tokens": "attention"}, "tokens: found attention, a mean that is learned"),
+        ({"layers": "scalar-mix"}, "layers: found scalar-mix, a mean that is learned"),
+        ({"pooling": "attention"}, "pooling: found attention, a mean that is learned"),
         ({"layers": "9"}, "has layers 0 to 3"),
-        ({"tokens": "men"}, "did you mean 'mean'"),
-        ({"window": 5000}, "takes at most 512"),
-        ({"keep": "middle"}, "window: keep: found 'middle'"),
+        ({"pooling": "men"}, "did you mean 'mean'"),
+        ({"max_tokens": 5000}, "takes at most 512"),
+        ({"window": "middle"}, "window: method: found 'middle'"),
     ],
 )
 def test_what_cannot_be_is_refused(encoder, said, told):
@@ -140,7 +140,7 @@ def call(*words):
 
 @pytest.mark.parametrize(("layers", "shape"), [("last", (32,)), ("all", (4, 32))])
 def test_the_verb_writes_both_formats_with_the_same_numbers(encoder, files, tmp_path, layers, shape):
-    words = [files["train"], "--model", encoder, "--layers", layers, "--batch", "5"]
+    words = [files["train"], "--model", encoder, "--layers", layers, "--batch-size", "5"]
     told = json.loads(call(*words, "--out", tmp_path / "v.npy", "--json").stdout)
     assert told == {"rows": 64, "shape": list(shape), "store": "fp32", "out": str(tmp_path / "v.npy")}
     assert "64 vectors" in call(*words, "--out", tmp_path / "v.parquet").stderr
@@ -154,7 +154,7 @@ def test_the_verb_writes_both_formats_with_the_same_numbers(encoder, files, tmp_
 
 
 def test_half_the_size_for_half_the_digits(encoder, files, tmp_path):
-    words = [files["pairs"], "--model", encoder, "--pair", "other", "--store", "fp16"]
+    words = [files["pairs"], "--model", encoder, "--pair", "other", "--dtype", "fp16"]
     call(*words, "--out", tmp_path / "v.npy")
     call(*words, "--out", tmp_path / "v.parquet")
     array = np.load(tmp_path / "v.npy")
@@ -186,7 +186,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
     [
         (["--out", "v.csv"], "found suffix '.csv'"),
         (["--out", "nowhere/v.npy"], "there is no folder nowhere"),
-        (["--out", "v.npy", "--store", "fp8"], "--store: found 'fp8'"),
+        (["--out", "v.npy", "--dtype", "fp8"], "--dtype: found 'fp8'"),
     ],
 )
 def test_where_it_cannot_be_written_is_said_at_once(encoder, files, more, told):

@@ -1,6 +1,7 @@
 """What an encoder still knows: agreement of layers, masked tokens, and a look that changes nothing."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,18 +16,19 @@ from test_resume import Crash, Trouble, crash
 from tiny import ARCHITECTURES, NoStockHead, save_tiny, tiny_model, tiny_tokenizer
 from warmstart.cli.main import app
 from warmstart.errors import RecipeError
-from warmstart.inspection.agreement import Agreement
-from warmstart.inspection.forgetting import measure
-from warmstart.inspection.masked_texts import set_exam
+from warmstart.evaluation.records.files import as_json
+from warmstart.inspection.cka import LinearCKA
+from warmstart.inspection.forgetting import measure_forgetting
+from warmstart.inspection.masked_texts import mask_texts
 from warmstart.inspection.token_reader import FILE, fitted_reader, own_reader
-from warmstart.models.loading import load_alone
+from warmstart.models.loading import load_encoder
 
 TEXTS = [text for text, _ in reviews(60)]
 
 
 def cka(x, y, size=7):
     """Gathered from batches of a few tokens each."""
-    found = Agreement()
+    found = LinearCKA()
     for start in range(0, len(x), size):
         found.add([x[start : start + size]], [y[start : start + size]])
     return found.values()[0]
@@ -58,15 +60,17 @@ def test_agreement_sees_through_rotation_and_scale_and_nothing_else():
 
 def test_an_exam_masks_the_same_tokens_every_time_and_no_special_one():
     tokenizer = tiny_tokenizer()
-    one, two = (set_exam(TEXTS, tokenizer, 24) for _ in range(2))
-    assert one.cut.rows == len(TEXTS)
+    one, two = (mask_texts(TEXTS, tokenizer, 24) for _ in range(2))
+    assert one.truncation.rows == len(TEXTS)
     for first, second in zip(one.batches, two.batches, strict=True):
         assert first.masked.equal(second.masked)
         assert first.masked.any(dim=1).all()
-        assert not torch.isin(first.answers, torch.tensor(tokenizer.all_special_ids)).any()
-        assert (first.hidden["input_ids"][first.masked] == tokenizer.mask_token_id).all()
-        assert first.hidden["input_ids"][~first.masked].equal(first.inputs["input_ids"][~first.masked])
-    share = one.asked / sum(int(batch.inputs["attention_mask"].sum()) - 2 * len(batch.masked) for batch in one.batches)
+        assert not torch.isin(first.targets, torch.tensor(tokenizer.all_special_ids)).any()
+        assert (first.masked_inputs["input_ids"][first.masked] == tokenizer.mask_token_id).all()
+        assert first.masked_inputs["input_ids"][~first.masked].equal(first.inputs["input_ids"][~first.masked])
+    share = one.num_masked / sum(
+        int(batch.inputs["attention_mask"].sum()) - 2 * len(batch.masked) for batch in one.batches
+    )
     assert 0.1 < share < 0.2
 
 
@@ -79,42 +83,42 @@ def test_the_head_a_model_comes_with_reads_its_own_states(name, tmp_path):
     whole.save_pretrained(tmp_path)
     tokenizer = tiny_tokenizer(name)
     tokenizer.save_pretrained(tmp_path)
-    exam = set_exam(TEXTS[:8], tokenizer, 24)
-    found = measure(whole, exam, load_alone(str(tmp_path)).eval(), own_reader(str(tmp_path)))
+    exam = mask_texts(TEXTS[:8], tokenizer, 24)
+    found = measure_forgetting(whole, exam, load_encoder(str(tmp_path)).eval(), own_reader(str(tmp_path)))
     with torch.no_grad():
         losses = [
             torch.nn.functional.cross_entropy(
-                whole(**batch.hidden).logits[batch.masked].float(), batch.answers, reduction="sum"
+                whole(**batch.masked_inputs).logits[batch.masked].float(), batch.targets, reduction="sum"
             )
             for batch in exam.batches
         ]
-    assert found.loss == pytest.approx(float(sum(losses)) / exam.asked, rel=1e-4)
-    assert found.agreement == pytest.approx([1] * len(found.agreement), abs=1e-4)
+    assert found.loss == pytest.approx(float(sum(losses)) / exam.num_masked, rel=1e-4)
+    assert found.cka == pytest.approx([1] * len(found.cka), abs=1e-4)
 
 
 def test_a_reader_is_fitted_once_and_misses_what_is_no_longer_there(encoder, tmp_path):
-    start, tokenizer = load_alone(encoder).eval(), tiny_tokenizer()
-    exam, others = set_exam(TEXTS[:20], tokenizer, 24), set_exam(TEXTS[20:], tokenizer, 24)
+    start, tokenizer = load_encoder(encoder).eval(), tiny_tokenizer()
+    exam, others = mask_texts(TEXTS[:20], tokenizer, 24), mask_texts(TEXTS[20:], tokenizer, 24)
     reader = fitted_reader(start, others, tmp_path)
-    before = measure(start, exam, start, reader)
+    before = measure_forgetting(start, exam, start, reader)
     assert before.accuracy > 0.3  # the words of the texts are few
     [kept] = tmp_path.iterdir()
     written = (kept / FILE).stat().st_mtime_ns
     again = fitted_reader(start, others, tmp_path)
-    assert measure(start, exam, start, again) == before
+    assert measure_forgetting(start, exam, start, again) == before
     assert (kept / FILE).stat().st_mtime_ns == written
 
-    other = load_alone(encoder)
+    other = load_encoder(encoder)
     with torch.no_grad():
         for parameter in other.parameters():
             parameter += 0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
-    after = measure(other, exam, start, reader)
+    after = measure_forgetting(other, exam, start, reader)
     assert after.loss > before.loss + 0.2
     assert after.accuracy < before.accuracy
-    assert all(0 <= one < 0.98 for one in after.agreement)
+    assert all(0 <= one < 0.98 for one in after.cka)
 
     (kept / FILE).write_bytes(b"no reader")
-    assert measure(start, exam, start, fitted_reader(start, others, tmp_path)) == before
+    assert measure_forgetting(start, exam, start, fitted_reader(start, others, tmp_path)) == before
 
 
 @pytest.fixture(scope="module")
@@ -147,19 +151,19 @@ def watched(fit, tmp_path_factory):
 
 def test_a_run_tells_what_was_known_before_during_and_after(watched):
     about = watched.forgetting["01-finetune"]
-    assert [one["step"] for one in about["seen"]] == [0, 4, 8, 9]  # 48 rows are left to learn from
-    first, *_, last = about["seen"]
-    assert first["agreement"] == pytest.approx([1] * 4)
-    assert last["agreement"][-1] < 0.999
-    assert last["loss"] > first["loss"]
-    assert last["scores"]["accuracy"] == watched.metrics["dev"]["accuracy"]
-    assert (about["rows"], about["reader"], about["precision"]) == (20, "fitted", "fp32")
+    assert [point.step for point in about.seen] == [0, 4, 8, 9]  # 48 rows are left to learn from
+    first, *_, last = about.seen
+    assert first.cka == pytest.approx([1] * 4)
+    assert last.cka[-1] < 0.999
+    assert last.loss > first.loss
+    assert last.scores["accuracy"] == watched.metrics["dev"]["accuracy"]
+    assert (about.rows, about.reader, about.precision) == (20, "fitted", "fp32")
 
 
 def test_looking_changes_nothing_in_the_model(fit, watched, tmp_path):
     blind = fit(tmp_path / "run", forgetting=None, **{"data.split.dev": 0.25})
     assert (blind.model / "model.safetensors").read_bytes() == (watched.model / "model.safetensors").read_bytes()
-    assert blind.training["history"] == watched.training["history"]
+    assert blind.training.history == watched.training.history
     assert blind.metrics == watched.metrics
     assert blind.forgetting == {}
 
@@ -177,15 +181,15 @@ def test_a_run_that_was_stopped_keeps_what_was_seen(fit, watched, tmp_path):
 )
 def test_every_way_to_learn_can_be_watched(fit, tmp_path, layers):
     about = fit(tmp_path / "run", layers=layers).forgetting["01-finetune"]
-    first, *_, last = about["seen"]
+    first, *_, last = about.seen
     if "renew" in layers:
-        assert first["agreement"][-1] < 1 - 1e-5  # it was drawn anew before the first step
+        assert first.cka[-1] < 1 - 1e-5  # it was drawn anew before the first step
     else:
-        assert first["agreement"] == pytest.approx([1] * 4)
+        assert first.cka == pytest.approx([1] * 4)
     if "freeze" in layers:
-        assert {**last, "step": 0} == first
+        assert replace(last, step=0) == first
     else:
-        assert last["agreement"] != first["agreement"]
+        assert last.cka != first.cka
 
 
 def test_an_encoder_without_a_mask_token_is_asked_for_agreement_alone(fit, tmp_path):
@@ -194,13 +198,13 @@ def test_an_encoder_without_a_mask_token_is_asked_for_agreement_alone(fit, tmp_p
     del config["mask_token"]
     (model / "tokenizer_config.json").write_text(json.dumps(config), "utf-8")
     about = fit(tmp_path / "run", model=str(model)).forgetting["01-finetune"]
-    assert about["reader"] is None
-    assert [one["loss"] for one in about["seen"]] == [None] * 4
-    assert about["seen"][-1]["agreement"][-1] < 1
+    assert about.reader is None
+    assert [point.loss for point in about.seen] == [None] * 4
+    assert about.seen[-1].cka[-1] < 1
 
 
 def test_too_little_text_is_said_before_anything_is_written(fit, general, tmp_path):
-    with pytest.raises(RecipeError, match=r"forgetting.rows: found 40, which needs 80 texts.* has 60; .* say 30"):
+    with pytest.raises(RecipeError, match=r"forgetting.rows: found 40, which needs 80 texts.* has 60; .* set 30"):
         fit(tmp_path / "run", forgetting={"text": general, "rows": 40})
     assert not (tmp_path / "run").exists()
 
@@ -219,7 +223,9 @@ def test_show_forgetting(watched, run, tmp_path):
 
     table = call(watched.folder, "--forgetting").output
     assert all(word in table for word in ("before", "step 4", "after 9", "masked loss", "CKA 0", "dev accuracy"))
-    assert json.loads(call(watched.folder, "--forgetting", "--json").stdout) == watched.forgetting
+    assert json.loads(call(watched.folder, "--forgetting", "--json").stdout) == {
+        stage: as_json(record) for stage, record in watched.forgetting.items()
+    }
     assert call(watched.folder, "--forgetting", "--plot", tmp_path / "seen.svg").exit_code == 0
     assert "<svg" in (tmp_path / "seen.svg").read_text("utf-8")
     assert "names no kind of picture" in str(call(watched.folder, "--forgetting", "--plot", "seen.doc").exception)

@@ -16,7 +16,7 @@ from warmstart.models.heads.bilstm import BiLSTM
 from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassification
 from warmstart.pipeline import finetune
 from warmstart.recipe import make_recipe
-from warmstart.training.trainer import train
+from warmstart.training.train import train
 
 LEARN = {"training": {"learning_rate": 1e-2, "epochs": 20, "batch_size": 8, "precision": "fp32"}}
 CHOICES = {
@@ -108,7 +108,7 @@ def test_any_architecture(files, tmp_path, name):
     quick = {"training": {"max_steps": 2, "batch_size": 8, "precision": "fp32"}}
     for choice in ("mlp", "bilstm"):
         run = fit(folder, files, tmp_path / choice, choice, **quick)
-        assert run.training["steps"] == 2
+        assert run.training.steps == 2
 
 
 def test_a_head_without_a_frozen_encoder(encoder, files, tmp_path):
@@ -116,7 +116,7 @@ def test_a_head_without_a_frozen_encoder(encoder, files, tmp_path):
         model=encoder, train=files["train"], test=files["test"], out=tmp_path / "run", head={"type": "bilstm"}, **FAST
     )
     assert run.metrics["test"]["accuracy"] > 0.8
-    fresh = set(run.training["new_parameters"])
+    fresh = set(run.training.new_parameters)
     assert {"classifier.weight", "bilstm.lstm.weight_ih_l0", "bilstm.lstm.weight_hh_l0_reverse"} <= fresh
     with pytest.raises(RecipeError, match="it is head: bilstm"):
         warmstart.fit(model=str(run.model), train=files["train"], out=tmp_path / "next", head={"type": "mlp"}, **FAST)

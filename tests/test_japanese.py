@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from tiny import save_japanese, tiny_japanese
-from warmstart.errors import MissingExtra, ModelError
+from warmstart.errors import MissingExtraError, ModelError
 from warmstart.models.loading import load_tokenizer
-from warmstart.text.alignment import pieces
+from warmstart.text.alignment import tokenize_with_offsets
 from warmstart.text.windows import Frame
 
 TEXT = "㍿東京大学へ行く ﾊﾞ"
@@ -24,7 +24,7 @@ def test_a_saved_folder_opens_and_goes_round(folder, tmp_path):
     first.save_pretrained(tmp_path / "again")
     (tmp_path / "again" / "config.json").write_bytes((folder / "config.json").read_bytes())
     second = load_tokenizer(str(tmp_path / "again"))
-    assert pieces(first, [TEXT]) == pieces(second, [TEXT])
+    assert tokenize_with_offsets(first, [TEXT]) == tokenize_with_offsets(second, [TEXT])
     assert first(TEXT, TEXT) == second(TEXT, TEXT)
 
 
@@ -37,7 +37,7 @@ def test_a_pair_has_two_segments(folder):
 def test_a_missing_package_is_named_with_what_to_type(folder, monkeypatch):
     for package in ("fugashi", "sudachipy"):
         monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=r"pip install 'warmstart\[ja\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'warmstart\[ja\]'"):
         load_tokenizer(str(folder))
 
 

@@ -10,14 +10,15 @@ from safetensors.torch import load_file, save_file
 import warmstart
 from small import FAST
 from warmstart.errors import ModelError, RunError
-from warmstart.models.loading import load_encoder, load_tokenizer
+from warmstart.models.heads.selection import HeadChoice
+from warmstart.models.loading import load_model, load_tokenizer
 
 AUTO = "AutoModelForSequenceClassification"
 
 
 def test_a_bare_encoder_gets_a_head_and_keeps_every_weight_of_its_own(encoder):
-    loaded = load_encoder(encoder, AUTO, {"num_labels": 5}, load_tokenizer(encoder))
-    assert loaded.fresh == ("classifier.bias", "classifier.weight")
+    loaded = load_model(encoder, AUTO, {"num_labels": 5}, load_tokenizer(encoder))
+    assert loaded.new_parameters == ("classifier.bias", "classifier.weight")
     saved = load_file(f"{encoder}/model.safetensors")
     own = loaded.model.base_model.state_dict()
     assert all(torch.equal(saved[name], own[name]) for name in own)
@@ -26,24 +27,24 @@ def test_a_bare_encoder_gets_a_head_and_keeps_every_weight_of_its_own(encoder):
 def test_a_head_is_kept_with_its_labels_or_drawn_anew(run):
     model, tokenizer = str(run.model), load_tokenizer(str(run.model))
     saved = load_file(f"{model}/model.safetensors")["classifier.weight"]
-    kept = load_encoder(model, AUTO, {}, tokenizer)
-    drawn = load_encoder(model, AUTO, {}, tokenizer, head="new")
+    kept = load_model(model, AUTO, {}, tokenizer)
+    drawn = load_model(model, AUTO, {}, tokenizer, HeadChoice(reuse=False))
     assert torch.equal(kept.model.classifier.weight, saved)
-    assert kept.fresh == ()
+    assert kept.new_parameters == ()
     assert not torch.equal(drawn.model.classifier.weight, saved)
-    assert drawn.fresh == ("classifier.bias", "classifier.weight")
+    assert drawn.new_parameters == ("classifier.bias", "classifier.weight")
 
 
 def test_going_on_from_a_run_keeps_its_head_and_refuses_other_labels(run, files, tmp_path):
     quick = {"training": {"max_steps": 1}}
     again = warmstart.fit(model=str(run.model), train=files["train"], out=tmp_path / "again", **quick)
-    assert again.training["new_parameters"] == []
+    assert again.training.new_parameters == []
     other = tmp_path / "other.csv"
     other.write_text(Path(files["train"]).read_text(encoding="utf-8").replace("pos", "positive"), encoding="utf-8")
-    with pytest.raises(ModelError, match=r"only the model has \['pos'\]; only the data has \['positive'\].*head: new"):
+    with pytest.raises(ModelError, match=r"only the model has \['pos'\]; only the data has \['positive'\].*head\.reuse: false"):
         warmstart.fit(model=str(run.model), train=str(other), out=tmp_path / "refused", **quick)
-    new = warmstart.fit(model=str(run.model), train=str(other), out=tmp_path / "new", head="new", **quick)
-    assert new.training["new_parameters"] == ["classifier.bias", "classifier.weight"]
+    new = warmstart.fit(model=str(run.model), train=str(other), out=tmp_path / "new", head={"reuse": False}, **quick)
+    assert new.training.new_parameters == ["classifier.bias", "classifier.weight"]
 
 
 def test_an_encoder_that_lacks_a_tensor_is_refused(encoder, files, tmp_path):
@@ -63,7 +64,7 @@ def test_a_saved_head_that_lacks_a_tensor_is_not_drawn_anew_in_silence(run, tmp_
     del tensors["classifier.bias"]
     save_file(tensors, copy / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(ModelError, match=r"classifier\.bias"):
-        load_encoder(str(copy), AUTO, {}, load_tokenizer(str(copy)))
+        load_model(str(copy), AUTO, {}, load_tokenizer(str(copy)))
 
 
 @pytest.mark.parametrize("what", ["empty folder", "no such name"])

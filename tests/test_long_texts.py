@@ -24,8 +24,8 @@ KINDS = [
     Window(14),
     Window(14, "tail"),
     Window(14, "head+tail"),
-    Window(14, "head+tail", head=8),
-    Window(14, "slices", overlap=2, most=3),
+    Window(14, "head+tail", head_tokens=8),
+    Window(14, "slices", overlap=2, max_slices=3),
 ]
 
 
@@ -46,7 +46,7 @@ def file(tmp_path_factory):
 
 def predictor(window, pair=False):
     """A predictor that has learned nothing."""
-    task = Classify.learn(ClassifyOptions(), ["a", "b", "c"], pair)
+    task = Classify.from_answers(ClassifyOptions(), ["a", "b", "c"], pair)
     torch.manual_seed(0)
     model = tiny_model("bert")
     if window.method == "slices":
@@ -56,7 +56,7 @@ def predictor(window, pair=False):
 
 
 @pytest.mark.parametrize("pair", [False, True], ids=["text", "pair"])
-@pytest.mark.parametrize("window", KINDS, ids=lambda window: window.rule())
+@pytest.mark.parametrize("window", KINDS, ids=lambda window: window.summary())
 def test_a_token_counts_in_an_answer_if_and_only_if_the_window_shows_it(window, pair):
     ready = predictor(window, pair)
     lengths = (20, 45) if pair else (45,)
@@ -97,8 +97,8 @@ def test_slices_are_learned_measured_and_opened_again(encoder, file, tmp_path, p
     window = {"method": "slices", "max_tokens": 12, "overlap": 2, "slice_pooling": pool}
     training = {**FAST["training"], "max_steps": 6}
     run = warmstart.fit(model=encoder, train=file, out=tmp_path / "run", window=window, training=training)
-    assert run.training["window"]["keep"] == "slices"
-    assert run.training["window"]["train"]["rows_cut"] == 0
+    assert run.training.window.method == "slices"
+    assert run.training.window.train.rows_cut == 0
     assert json.loads((run.model / "config.json").read_text())["slices_pool"] == pool
     told = json.loads(call("evaluate", run.folder, "--json").stdout)
     assert told["metrics"] == run.metrics["test"]
@@ -107,7 +107,7 @@ def test_slices_are_learned_measured_and_opened_again(encoder, file, tmp_path, p
     for one, two in zip(ready.predict(texts, batch=1), ready.predict(texts, batch=32), strict=True):
         assert one["probabilities"] == pytest.approx(two["probabilities"], abs=1e-5)
     again = warmstart.fit(model=str(run.model), train=file, out=tmp_path / "again", window=window, training=training)
-    assert again.training["new_parameters"] == []
+    assert again.training.new_parameters == []
 
 
 @pytest.mark.parametrize("more", [{}, {"order": "by-length", "rdrop": 1.0}], ids=["plain", "grouped, R-Drop"])
@@ -138,7 +138,7 @@ def test_pairs_are_scored_in_slices_within_a_budget_of_tokens(encoder, tmp_path)
         window=window,
         training=training,
     )
-    assert run.training["window"]["train"]["rows_cut"] > 0
+    assert run.training.window.train.rows_cut > 0
     [one] = run.predict([("the film", text(3, 40))])
     assert isinstance(one["score"], float)
     # Two slices of 10 and 7 new tokens: 16 less 4 special ones and the first text.
@@ -154,13 +154,13 @@ def call(*words):
 
 def test_what_is_cut_is_told_by_every_verb(encoder, file, tmp_path):
     out = tmp_path / "run"
-    words = ["--set", "window.method=head+tail", "--tokens", "12", "--max-steps", "1", "--batch", "8"]
+    words = ["--set", "window.method=head+tail", "--max-tokens", "12", "--max-steps", "1", "--batch-size", "8"]
     fitted = call("fit", file, "--model", encoder, "--out", out, *words)
     run = warmstart.Run(out)
-    cut = run.training["window"]["train"]
+    cut = run.training.window.train
     lengths = [8 + number * 5 % 40 + len(str(number)) for number in range(40)]
-    assert cut["rows_cut"] + run.metrics["test"]["rows_cut"] == sum(length > 10 for length in lengths)
-    shown = f"head+tail of 12 tokens: {cut['rows_cut']} of 36 rows cut"
+    assert cut.rows_cut + run.metrics["test"]["rows_cut"] == sum(length > 10 for length in lengths)
+    shown = f"head+tail of 12 tokens: {cut.rows_cut} of 36 rows cut"
     assert shown in fitted.stdout
     assert "rows are longer than the window (head+tail of 12 tokens), this one first" in fitted.stderr
     assert shown in call("show", out).stdout

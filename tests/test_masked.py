@@ -10,17 +10,17 @@ from torch.utils.data import DataLoader
 import warmstart
 from tiny import ARCHITECTURES, save_japanese, save_tiny, tiny_japanese, tiny_tokenizer
 from warmstart.errors import DataError, ModelError, RecipeError
-from warmstart.models.loading import load_encoder, load_tokenizer
+from warmstart.models.loading import load_model, load_tokenizer
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import MEMORY, make_recipe
 from warmstart.tasks.masked import Masked, MaskedOptions
 from warmstart.tasks.shared.documents import documents, pairs
-from warmstart.tasks.shared.masking import IGNORED, NEVER, Vocabulary, mask
+from warmstart.tasks.shared.masking import IGNORED, NEVER, MaskingVocabulary, mask
 from warmstart.text.windows import Frame, Window
-from warmstart.training.batches import EpochBatches, EpochRows, RandomBatches
+from warmstart.training.batches import EpochBatchSampler, EpochDataset, RandomBatchSampler
 
 TOKENIZER = tiny_tokenizer()
-KNOWN = Vocabulary.of(TOKENIZER)
+KNOWN = MaskingVocabulary.of(TOKENIZER)
 WINDOW = Window(32, "slices")
 TEXTS = st.text(alphabet="ab . !?\n大学。", min_size=1, max_size=200)
 DOCUMENTS = [
@@ -34,11 +34,11 @@ NO_HEAD = dict.fromkeys(
 
 
 def task(**options):
-    return Masked.learn(MaskedOptions(**options), (), False)
+    return Masked.from_answers(MaskedOptions(**options), (), False)
 
 
 def encoded(one, texts, window=WINDOW, tokenizer=TOKENIZER):
-    return [{**feature, "row": feature["of"]} for feature in one.encode({"text": texts}, tokenizer, window)]
+    return [{**feature, "row": feature["sample"]} for feature in one.encode({"text": texts}, tokenizer, window)]
 
 
 def masks(ids, units, rate=0.15, spans=False, seed=0):
@@ -81,18 +81,18 @@ def test_spans_have_the_lengths_of_spanbert():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(["piece", "word", "span"]), st.integers(8, 40))
-def test_every_piece_is_in_one_sequence_and_no_sequence_holds_two_documents(texts, unit, tokens):
-    features = encoded(task(unit=unit), texts, Window(tokens, "slices"))
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(["token", "whole-word", "span"]), st.integers(8, 40))
+def test_every_piece_is_in_one_sequence_and_no_sequence_holds_two_documents(texts, masking, tokens):
+    features = encoded(task(masking=masking), texts, Window(tokens, "slices"))
     for number, text in enumerate(texts):
-        own = [feature["input_ids"][1:-1] for feature in features if feature["of"] == number]
+        own = [feature["input_ids"][1:-1] for feature in features if feature["sample"] == number]
         assert [token for ids in own for token in ids] == TOKENIZER(text, add_special_tokens=False)["input_ids"]
         assert all(len(ids) <= tokens - 2 for ids in own)
     assert all(len(one["units"]) == len(one["input_ids"]) for one in features)
 
 
 def test_a_word_is_masked_with_all_its_pieces():
-    [feature] = encoded(task(unit="word"), ["the xylophone was good"])
+    [feature] = encoded(task(masking="whole-word"), ["the xylophone was good"])
     tokens = TOKENIZER.convert_ids_to_tokens(feature["input_ids"])
     held = {unit: [t for t, u in zip(tokens, feature["units"], strict=True) if u == unit] for unit in feature["units"]}
     assert ["x", *(f"##{letter}" for letter in "ylophone")] in held.values()
@@ -101,7 +101,7 @@ def test_a_word_is_masked_with_all_its_pieces():
 
 def test_a_japanese_word_keeps_its_pieces_together(tmp_path):
     tokenizer = tiny_japanese(tmp_path)
-    [feature] = encoded(task(unit="word"), ["東京大学へ行く"], tokenizer=tokenizer)
+    [feature] = encoded(task(masking="whole-word"), ["東京大学へ行く"], tokenizer=tokenizer)
     tokens = tokenizer.convert_ids_to_tokens(feature["input_ids"])
     for before, after, unit, following in zip(tokens, tokens[1:], feature["units"], feature["units"][1:], strict=False):
         if after.startswith("##"):
@@ -109,11 +109,11 @@ def test_a_japanese_word_keeps_its_pieces_together(tmp_path):
 
 
 def test_masks_depend_on_seed_epoch_row_and_part_and_on_nothing_else():
-    one, features = task(unit="word"), encoded(task(unit="word"), DOCUMENTS)
-    together = one.vary(features, TOKENIZER, 0, 1, 3)
-    alone = [one.vary([feature], TOKENIZER, 0, 1, 3)[0] for feature in features]
+    one, features = task(masking="whole-word"), encoded(task(masking="whole-word"), DOCUMENTS)
+    together = one.features_for_epoch(features, TOKENIZER, 0, 1, 3)
+    alone = [one.features_for_epoch([feature], TOKENIZER, 0, 1, 3)[0] for feature in features]
     assert list(together) == alone
-    drawn = [str([f["input_ids"] for f in one.vary(features, TOKENIZER, *key, 9)]) for key in ((0, 0), (0, 1), (1, 0))]
+    drawn = [str([f["input_ids"] for f in one.features_for_epoch(features, TOKENIZER, *key, 9)]) for key in ((0, 0), (0, 1), (1, 0))]
     assert len(set(drawn)) == 3
 
 
@@ -121,22 +121,22 @@ def test_a_rate_can_be_drawn_and_can_go_to_another():
     features = encoded(task(), ["good " * 28])
 
     def asked(options, epoch):
-        [feature] = task(**options).vary(features, TOKENIZER, 0, epoch, 5)
+        [feature] = task(**options).features_for_epoch(features, TOKENIZER, 0, epoch, 5)
         return sum(label != IGNORED for label in feature["labels"])
 
-    assert [asked({"mask": 0.5, "mask_to": 0.25}, epoch) for epoch in range(5)] == [14, 12, 10, 9, 7]
-    drawn = {asked({"mask": [0.1, 0.5]}, epoch) for epoch in range(5)}
+    assert [asked({"mlm_probability": 0.5, "mlm_probability_end": 0.25}, epoch) for epoch in range(5)] == [14, 12, 10, 9, 7]
+    drawn = {asked({"mlm_probability": [0.1, 0.5]}, epoch) for epoch in range(5)}
     assert len(drawn) > 1
     assert all(3 <= count <= 14 for count in drawn)
-    with pytest.raises(RecipeError, match="mask is a range"):
-        MaskedOptions.check({"mask": [0.1, 0.2], "mask_to": 0.3}, "task")
+    with pytest.raises(RecipeError, match="mlm_probability is a range"):
+        MaskedOptions.check({"mlm_probability": [0.1, 0.2], "mlm_probability_end": 0.3}, "task")
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_rows_are_told_their_epoch_at_its_border_and_in_workers(workers):
     rows = [{"row": number} for number in range(5)]
     loader = DataLoader(
-        EpochRows(rows), batch_sampler=EpochBatches(RandomBatches(5, 2)), collate_fn=list, num_workers=workers
+        EpochDataset(rows), batch_sampler=EpochBatchSampler(RandomBatchSampler(5, 2)), collate_fn=list, num_workers=workers
     )
     for epoch in range(3):
         assert [row["epoch"] for batch in loader for row in batch] == [epoch] * 5
@@ -164,7 +164,7 @@ def test_pairs_show_all_of_a_document_and_say_rightly_whether_they_belong(texts,
         for feature in features:
             assert len(feature["input_ids"]) <= tokens
             first, second = halves(feature)
-            if feature["follows"] == 1:
+            if feature["next_sentence_label"] == 1:
                 first, second = (second, first) if objective == "sop" else (first, [])
             shown += first + second
         assert shown == own.ids
@@ -176,10 +176,10 @@ def test_pairs_of_next_sentences_are_of_one_document_or_of_two():
     for features in sentences("nsp", texts)[1]:
         for feature in features:
             first, second = (set(ids) - common for ids in halves(feature))
-            if feature["follows"] != IGNORED:
-                assert (first != second) == (feature["follows"] == 1)
-                labels.append(feature["follows"])
-            if "token_type_ids" in feature and feature["follows"] != IGNORED:
+            if feature["next_sentence_label"] != IGNORED:
+                assert (first != second) == (feature["next_sentence_label"] == 1)
+                labels.append(feature["next_sentence_label"])
+            if "token_type_ids" in feature and feature["next_sentence_label"] != IGNORED:
                 assert sum(feature["token_type_ids"]) == len(halves(feature)[1]) + 1
     assert np.mean(labels) == pytest.approx(0.5, abs=0.12)
 
@@ -187,8 +187,8 @@ def test_pairs_of_next_sentences_are_of_one_document_or_of_two():
 def test_the_length_of_a_pair_does_not_tell_whether_it_is_right():
     random = np.random.default_rng(0)
     texts = [" ".join(f"{'good ' * int(random.integers(1, 14))}film {n}." for _ in range(12)) for n in range(48)]
-    found = [one for each in sentences("nsp", texts, 48)[1] for one in each if one["follows"] != IGNORED]
-    right, wrong = ([len(one["input_ids"]) for one in found if one["follows"] == label] for label in (0, 1))
+    found = [one for each in sentences("nsp", texts, 48)[1] for one in each if one["next_sentence_label"] != IGNORED]
+    right, wrong = ([len(one["input_ids"]) for one in found if one["next_sentence_label"] == label] for label in (0, 1))
     assert min(len(right), len(wrong)) > 100
     assert np.mean(wrong) == pytest.approx(np.mean(right), rel=0.03)
     assert np.mean([one == 48 for one in wrong]) == pytest.approx(np.mean([one == 48 for one in right]), abs=0.08)
@@ -211,9 +211,9 @@ def losses(model, features):
 
 
 def test_a_document_never_sees_its_neighbour(encoder):
-    model = load_encoder(encoder, "AutoModelForMaskedLM", {}, TOKENIZER).model.eval()
-    before = task().vary(encoded(task(), ["alice lives in paris", "the good film was bad", "bob"]), TOKENIZER, 0, 0, 1)
-    other = task().vary(encoded(task(), ["alice lives in paris", "a bad book in tokyo!", "bob"]), TOKENIZER, 0, 0, 1)
+    model = load_model(encoder, "AutoModelForMaskedLM", {}, TOKENIZER).model.eval()
+    before = task().features_for_epoch(encoded(task(), ["alice lives in paris", "the good film was bad", "bob"]), TOKENIZER, 0, 0, 1)
+    other = task().features_for_epoch(encoded(task(), ["alice lives in paris", "a bad book in tokyo!", "bob"]), TOKENIZER, 0, 0, 1)
     one, two = losses(model, before), losses(model, other)
     assert torch.equal(one[[0, 2]], two[[0, 2]])
     assert one[1] != two[1]
@@ -237,9 +237,9 @@ def test_a_new_decoder_is_tied_and_learns(name, tmp_path):
     assert run.metrics["test"]["accuracy"] >= 0
     # and any other task finds the encoder in it
     tokenizer = load_tokenizer(str(run.model))
-    loaded = load_encoder(str(run.model), "AutoModelForSequenceClassification", {"num_labels": 2}, tokenizer)
+    loaded = load_model(str(run.model), "AutoModelForSequenceClassification", {"num_labels": 2}, tokenizer)
     own = dict(loaded.model.named_parameters())
-    assert all("embeddings" not in name for name in loaded.fresh)
+    assert all("embeddings" not in name for name in loaded.new_parameters)
     assert any(torch.equal(parameter, embeddings) for parameter in own.values())
 
 
@@ -254,18 +254,18 @@ def test_the_parts_of_the_loss_are_told_apart_and_both_heads_come_back(name, tmp
     encoder = save_tiny(tmp_path / "encoder", name)
     settings = {"task.objective": "mlm+sop", "training.max_steps": 10}
     run = fit(tmp_path / "run", encoder, **settings)
-    [noted] = run.training["history"]
+    [noted] = run.training.history
     assert noted["loss"] == pytest.approx(noted["loss_mlm"] + noted["loss_sop"], abs=1e-5)
     assert 0 <= run.metrics["test"]["sop_accuracy"] <= 1
     again = fit(tmp_path / "again", run.model, **settings | {"training.learning_rate": 1e-12, "training.max_steps": 1})
-    assert again.training["new_parameters"] == []
+    assert again.training.new_parameters == []
     assert again.metrics["test"]["loss"] == pytest.approx(run.metrics["test"]["loss"], abs=1e-4)
     assert again.metrics["test"]["sop_accuracy"] == run.metrics["test"]["sop_accuracy"]
 
 
 def test_a_long_document_is_measured_in_all_its_windows(tmp_path):
     texts = ["the good film was bad " * 40, *DOCUMENTS]
-    run = fit(tmp_path / "run", save_tiny(tmp_path / "encoder"), texts, **{"task.mask": 0.2})
+    run = fit(tmp_path / "run", save_tiny(tmp_path / "encoder"), texts, **{"task.mlm_probability": 0.2})
     assert "rows_cut" not in run.metrics["test"]
     answers = run.predict(["good [MASK] " * 40, "no mask"])
     assert [len(answer["fills"]) for answer in answers] == [40, 0]
@@ -291,7 +291,7 @@ def test_every_next_token(name, tmp_path):
     with torch.no_grad():
         loss = model(**inputs, labels=inputs["input_ids"]).loss
     assert run.predict([text])[0]["log_probability"] == pytest.approx(-float(loss), abs=1e-5)
-    assert run.training["history"][-1]["loss"] == pytest.approx(run.training["history"][-1]["loss_clm"])
+    assert run.training.history[-1]["loss"] == pytest.approx(run.training.history[-1]["loss_clm"])
 
 
 @pytest.mark.parametrize("name", ["bert", "xlnet", "electra"])
@@ -302,7 +302,7 @@ def test_an_encoder_that_looks_ahead_cannot_guess_what_comes_next(name, tmp_path
 
 def test_a_japanese_encoder_learns_from_sentences(tmp_path):
     texts = ["東京へ行く。大学です。日本の人。", "アリスは住む。大学の人です。東京です。"]
-    settings = {"task.objective": "mlm+nsp", "task.language": "ja", "task.unit": "word"}
+    settings = {"task.objective": "mlm+nsp", "task.language": "ja", "task.masking": "whole-word"}
     run = fit(tmp_path / "run", save_japanese(tmp_path / "encoder", subwords="wordpiece"), texts, **settings)
     found = run.metrics["test"]
     wrong = round((1 - found["nsp_chance"]) * found["nsp_pairs"])
@@ -324,9 +324,9 @@ def test_documents_are_held_out_and_repeated_ones_are_told(encoder, tmp_path):
         window={"max_tokens": 32},
     )
     assert run.metrics["test"]["rows"] == 2
-    told = {one["kind"]: one for one in run.data["findings"]}
-    assert told["duplicate"]["line"] == 41
-    assert told["duplicate"]["message"].startswith("the text of ")
+    told = {finding.kind: finding for finding in run.data.findings}
+    assert told["duplicate"].location.line == 41
+    assert told["duplicate"].message.startswith("the text of ")
 
 
 def test_pairs_need_room(tmp_path):
@@ -338,7 +338,7 @@ def test_a_tokenizer_without_a_mask_token_is_refused():
     tokenizer = tiny_tokenizer()
     tokenizer.mask_token = None
     with pytest.raises(ModelError, match="no mask token"):
-        task().vary(encoded(task(), ["good"]), tokenizer, 0, 0, 1)
+        task().features_for_epoch(encoded(task(), ["good"]), tokenizer, 0, 0, 1)
 
 
 def test_what_is_no_text_is_refused(tmp_path):
@@ -348,4 +348,4 @@ def test_what_is_no_text_is_refused(tmp_path):
 
 def test_window_overlap_is_none_unless_said(tmp_path):
     run = fit(tmp_path / "run", save_tiny(tmp_path / "encoder"))
-    assert run.training["window"]["overlap"] == 0
+    assert run.training.window.overlap == 0

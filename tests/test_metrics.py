@@ -16,7 +16,7 @@ def test_one_label():
 def test_many_labels_with_a_row_that_has_none():
     found = metrics.many_labels([[1, 0], [0, 0], [1, 1]], [[1, 0], [0, 1], [1, 0]])
     assert found["micro_f1"] == pytest.approx(2 * 2 / (3 + 3))
-    assert found["exact"] == pytest.approx(1 / 3)
+    assert found["exact_match"] == pytest.approx(1 / 3)
 
 
 def test_numbers():

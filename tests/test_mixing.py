@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warmstart.errors import RecipeError
-from warmstart.training.task_sampling import SAMPLINGS, Mixed, MixedBatches, shares, turns
+from warmstart.training.task_sampling import (
+    SAMPLINGS,
+    MultiTaskBatchSampler,
+    MultiTaskRows,
+    steps_per_task,
+    task_shares,
+)
 
 SIZES = [6400, 1600, 100]
 
@@ -17,7 +23,7 @@ def mixed(sizes, sampling="square-root", temperature=3.0):
         f"task {number}": [{"input_ids": [1] * (row % 7 + 1), "row": row} for row in range(size)]
         for number, size in enumerate(sizes)
     }
-    return Mixed(parts, sampling, temperature)
+    return MultiTaskRows(parts, sampling, temperature)
 
 
 @pytest.mark.parametrize(
@@ -30,16 +36,16 @@ def mixed(sizes, sampling="square-root", temperature=3.0):
     ],
 )
 def test_shares_are_those_of_the_formula(sampling, wanted):
-    assert shares(SIZES, sampling, temperature=4) == pytest.approx([one / sum(wanted) for one in wanted])
+    assert task_shares(SIZES, sampling, temperature=4) == pytest.approx([one / sum(wanted) for one in wanted])
 
 
 def test_annealed_goes_from_proportional_to_nearly_uniform():
     for epoch, power in enumerate([1.0, 0.8, 0.6, 0.4, 0.2]):
         wanted = [size**power for size in SIZES]
-        found = shares(SIZES, "annealed", epoch=epoch, epochs=5)
+        found = task_shares(SIZES, "annealed", epoch=epoch, epochs=5)
         assert found == pytest.approx([one / sum(wanted) for one in wanted])
-    assert shares(SIZES, "annealed", epochs=1) == shares(SIZES, "proportional")
-    assert shares(SIZES, "annealed", epoch=1, epochs=1.5) == pytest.approx(shares(SIZES, "temperature", 5))
+    assert task_shares(SIZES, "annealed", epochs=1) == task_shares(SIZES, "proportional")
+    assert task_shares(SIZES, "annealed", epoch=1, epochs=1.5) == pytest.approx(task_shares(SIZES, "temperature", 5))
 
 
 def test_another_word_is_refused():
@@ -54,7 +60,7 @@ def test_another_word_is_refused():
 def test_turns_are_shares_rounded_and_none_is_left_out(parts, more):
     parts = [one / sum(parts) for one in parts]
     steps = len(parts) + more
-    found = turns(parts, steps)
+    found = steps_per_task(parts, steps)
     assert sum(found) == steps
     assert min(found) >= 1
     if all(part * steps >= 1 for part in parts):
@@ -77,7 +83,7 @@ def test_batches_are_of_one_task_and_rows_come_again_only_after_all_others(
 
     def make(process):
         options = {"by_length": by_length, "epochs": 3, "seed": seed}
-        return MixedBatches(rows, batch, processes=processes, process=process, **options)
+        return MultiTaskBatchSampler(rows, batch, num_processes=processes, process_index=process, **options)
 
     samplers = [make(process) for process in range(processes)]
     seen = Counter()
@@ -87,13 +93,13 @@ def test_batches_are_of_one_task_and_rows_come_again_only_after_all_others(
         counted = Counter()
         for step in steps:
             features = [feature for part in step for feature in rows.__getitems__(part)]
-            (which,) = {feature["which"] for feature in features}
-            counted[which] += 1
+            (task,) = {feature["task"] for feature in features}
+            counted[task] += 1
             seen.update(row for part in step for row in part)
-            assert [rows.place(feature["row"])[0] for feature in features] == [which] * len(features)
-            own = [seen[row] for row in range(*rows.starts[rows.names.index(which) :][:2])]
+            assert [rows.locate(feature["row"])[0] for feature in features] == [task] * len(features)
+            own = [seen[row] for row in range(*rows.starts[rows.names.index(task) :][:2])]
             assert max(own) - min(own) <= 1
-        assert [counted[name] for name in rows.names] == samplers[0].turns(epoch)
+        assert [counted[name] for name in rows.names] == samplers[0].steps_per_task(epoch)
         again = make(0)
         again.set_epoch(epoch)  # as a training does that goes on here
         assert list(again) == [step[0] for step in steps]
@@ -102,13 +108,13 @@ def test_batches_are_of_one_task_and_rows_come_again_only_after_all_others(
 def test_proportional_sees_every_row_once_an_epoch():
     rows = mixed([64, 32, 16], "proportional")
     for _ in range(2):
-        found = [row for batch in MixedBatches(rows, 16) for row in batch]
+        found = [row for batch in MultiTaskBatchSampler(rows, 16) for row in batch]
         assert sorted(found) == list(range(112))
 
 
 def test_a_row_knows_its_task_and_its_number_there():
     rows = mixed([5, 3])
-    assert [rows.place(rows[index]["row"]) for index in (0, 4, 5, 7)] == [
+    assert [rows.locate(rows[index]["row"]) for index in (0, 4, 5, 7)] == [
         ("task 0", 0),
         ("task 0", 4),
         ("task 1", 0),

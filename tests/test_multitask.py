@@ -13,12 +13,13 @@ from tiny import ARCHITECTURES, NoStockHead, save_tiny, tiny_model, tiny_tokeniz
 from warmstart.errors import RecipeError, RunError
 from warmstart.inference.predictor import Predictor
 from warmstart.models.layer_map import LayerMap
-from warmstart.models.shared_encoder import ManyHeads, encoder_of
-from warmstart.pipeline.multitask import multitask
-from warmstart.pipeline.multitask_recipes import taking_part
-from warmstart.recipe import Multitask, Saves, make_recipe
+from warmstart.models.hidden_states import encoder_of
+from warmstart.models.shared_encoder import MultiTaskModel
+from warmstart.pipeline.multitask import train_multitask
+from warmstart.pipeline.multitask_recipes import MultitaskStage, task_recipes
+from warmstart.recipe import CheckpointOptions, MultitaskOptions, make_recipe
 
-LEARN = {"rate": 3e-3, "epochs": 12, "batch": 8, "precision": "fp32"}
+LEARN = {"learning_rate": 3e-3, "epochs": 12, "batch_size": 8, "precision": "fp32"}
 SHORT = {**LEARN, "epochs": 1}
 
 
@@ -55,15 +56,16 @@ def recipes(encoder, names=TASKS, **more):
 
 
 def options(training=LEARN, **more):
-    return Multitask(**{"with": ["others.yaml"], "training": training, **more})
+    return MultitaskOptions(**{"with": ["others.yaml"], "training": training, **more})
 
 
 def together(folder, encoder, options, names=TASKS, **more):
     work = folder / ".work"
     work.mkdir(parents=True, exist_ok=True)
-    given = {"rows": ROWS, "saves": Saves(steps=5, after="keep"), **more}
-    chosen = given.pop("recipes", None) or recipes(encoder, names)
-    multitask(chosen, options, folder, cache=folder / ".cache", work=work, **given)
+    chosen = more.pop("recipes", None) or recipes(encoder, names)
+    saves, rows = CheckpointOptions(every_steps=5, when_finished="keep"), more.pop("rows", ROWS)
+    stage = MultitaskStage(chosen, options, checkpoints=saves, rows=rows)
+    train_multitask(stage, folder, folder / ".cache", work, **more)
     return folder
 
 
@@ -165,19 +167,19 @@ class Trouble:
         if self.training and self.done == self.step:
             raise Crash
 
-    def say(self, text):
+    def log(self, text):
         self.said.append(text)
 
 
 def test_a_stopped_stage_goes_on_to_the_bit_and_uncertain_weights_are_learned(encoder, tmp_path):
-    asked = options({**LEARN, "epochs": 3, "average": 2}, sampling="annealed", weights="uncertainty")
+    asked = options({**LEARN, "epochs": 3, "average_last_epochs": 2}, sampling="annealed", loss_weights="uncertainty")
     whole = together(tmp_path / "whole", encoder, asked)
     for step in (13, 27):  # in the second epoch, and in the third
         with pytest.raises(Crash):
             together(tmp_path / "stopped", encoder, asked, progress=Trouble(step))
     again = Trouble(None)
     together(tmp_path / "stopped", encoder, asked, progress=again)
-    assert again.said == ["going on from step-000000025"]
+    assert again.said == ["resuming from step-000000025"]
     for path in ["model/model.safetensors", *(f"heads/{name}/model.safetensors" for name in TASKS)]:
         assert (whole / path).read_bytes() == (tmp_path / "stopped" / path).read_bytes()
     assert read(whole / "metrics.json") == read(tmp_path / "stopped" / "metrics.json")
@@ -193,7 +195,7 @@ def test_a_finished_stage_is_used_as_it_stands_and_another_one_refused(done, enc
     said = Trouble(None)
     before = (done / "metrics.json").stat().st_mtime_ns
     together(done, encoder, options(), progress=said)
-    assert said.said == ["stage is trained; used as it stands"]
+    assert said.said == ["stage is trained; reused"]
     assert (done / "metrics.json").stat().st_mtime_ns == before
     with pytest.raises(RunError, match=r"multitask\.sampling: then 'square-root', now 'uniform'"):
         together(done, encoder, options(sampling="uniform"))
@@ -203,20 +205,20 @@ def test_a_finished_stage_is_used_as_it_stands_and_another_one_refused(done, enc
 
 def heads(weights=(), names=("sequence", "token")):
     models = {name: tiny_model("bert", name, num_labels=3) for name in names}
-    return ManyHeads(models, dict.fromkeys(names), dict(weights) if not isinstance(weights, str) else weights)
+    return MultiTaskModel(models, dict.fromkeys(names), dict(weights) if not isinstance(weights, str) else weights)
 
 
-def batch(which):
+def batch(task):
     inputs = tiny_tokenizer()(["the good film", "bad"], padding=True, return_tensors="pt")
-    labels = torch.tensor([0, 2]) if which == "sequence" else torch.ones_like(inputs["input_ids"])
-    return {**inputs, "labels": labels, "which": which}
+    labels = torch.tensor([0, 2]) if task == "sequence" else torch.ones_like(inputs["input_ids"])
+    return {**inputs, "labels": labels, "task": task}
 
 
 def test_weights_by_hand_scale_gradients():
-    for which, scale in (("sequence", 1.0), ("token", 3.0)):
+    for task, scale in (("sequence", 1.0), ("token", 3.0)):
         plain, weighted = heads(), heads({"token": 3.0})
         for model in (plain, weighted):
-            model.eval()(**batch(which))["loss"].backward()
+            model.eval()(**batch(task))["loss"].backward()
         one, two = (model.encoder.embeddings.word_embeddings.weight.grad for model in (plain, weighted))
         assert torch.allclose(two, scale * one, rtol=1e-5)
         assert one.abs().max() > 0
@@ -247,9 +249,9 @@ def test_the_layer_map_shows_one_encoder_and_all_heads():
     model = heads("uncertainty", ("sequence", "token", "span"))
     layers = LayerMap.of(model)
     one = LayerMap.of(tiny_model("bert", None))
-    assert [group.size for group in layers.groups[:-1]] == [group.size for group in one.groups[:-1]]
+    assert [group.num_parameters for group in layers.groups[:-1]] == [group.num_parameters for group in one.groups[:-1]]
     assert "scaled" in layers.head.parameters
-    assert sum(group.size for group in layers.groups) == sum(p.numel() for p in model.parameters())
+    assert sum(group.num_parameters for group in layers.groups) == sum(p.numel() for p in model.parameters())
     poolers = [name for name in layers.head.parameters if "pooler" in name]
     assert poolers == ["models.0.bert.pooler.dense.weight", "models.0.bert.pooler.dense.bias"]
 
@@ -264,19 +266,19 @@ def test_every_architecture_can_be_shared(name):
             continue
     if len(models) < 2:
         pytest.skip("transformers has one stock head at most for it")
-    model = ManyHeads(models, dict.fromkeys(models), {}).eval()
+    model = MultiTaskModel(models, dict.fromkeys(models), {}).eval()
     inputs = tiny_tokenizer(name)("the", "good film", return_tensors="pt")
     own = dict(model.encoder.named_parameters())
-    for which, one in models.items():
+    for task, one in models.items():
         inside = dict(encoder_of(one).named_parameters())
         assert all(inside[key] is parameter for key, parameter in own.items())
         assert not any(p.is_meta for p in one.parameters())
         labels = {"start_positions": torch.tensor([0]), "end_positions": torch.tensor([1])}
-        if which != "span":
-            labels = {"labels": torch.tensor([0]) if which == "sequence" else torch.zeros_like(inputs["input_ids"])}
-        if which == "masked" and one.config.tie_word_embeddings:
+        if task != "span":
+            labels = {"labels": torch.tensor([0]) if task == "sequence" else torch.zeros_like(inputs["input_ids"])}
+        if task == "masked" and one.config.tie_word_embeddings:
             assert one.get_output_embeddings().weight is one.get_input_embeddings().weight
-        model(which=which, **inputs, **labels)["loss"].backward()
+        model(task=task, **inputs, **labels)["loss"].backward()
         assert one.get_input_embeddings().weight.grad.abs().sum() > 0
         model.zero_grad()
     state = {key: torch.zeros_like(value) for key, value in model.state_dict().items()}
@@ -297,15 +299,15 @@ def test_a_task_with_tokens_of_its_own_widens_the_encoder_of_all(encoder, tmp_pa
     }
     assert len(sizes) == 1
     assert "[E1]" in transformers.AutoTokenizer.from_pretrained(folder / "model").get_vocab()
-    masked = {"mask": {"task.name": "relate", "task.show": "mask"}, "relate": {}}
+    masked = {"mask": {"task.name": "relate", "task.entity_marking": "mask"}, "relate": {}}
     both = recipes(encoder, ["relate", "mask"], **masked)
-    with pytest.raises(RecipeError, match=r"tasks add different tokens \(relate: \[E1\].*say the same task.show"):
+    with pytest.raises(RecipeError, match=r"tasks add different tokens \(relate: \[E1\].*set the same task.entity_marking"):
         together(
             tmp_path / "two", encoder, options(), recipes=both, rows={"relate": rows["relate"], "mask": rows["relate"]}
         )
 
 
-@pytest.mark.parametrize("drop", [[], ["shared"]])
+@pytest.mark.parametrize("drop", [[], ["leaked"]])
 def test_rows_that_another_task_is_tested_on_are_told_and_can_be_left_out(encoder, tmp_path, drop):
     rows = {
         **ROWS,
@@ -326,11 +328,11 @@ def test_rows_that_another_task_is_tested_on_are_told_and_can_be_left_out(encode
     ("said", "told"),
     [
         ({"sampling": "uniform", "temperature": 2.0}, "temperature: found 2.0, and sampling is uniform"),
-        ({"head": {"layers": "scalar-mix"}}, "head.layers: belongs to a head"),
+        ({"head": {"layers": "scalar-mix"}}, "head.layers: belongs to one task; put it into the recipe of that task"),
         ({"layers": {"freeze": "encoder"}}, "layers.freeze: found encoder"),
         ({"training": {"r_drop": 1.0}}, "training.r_drop: found 1.0"),
         ({"training": {"batch_tokens": 100}}, "training.batch_tokens: found 100"),
-        ({"weights": {"own": 0}}, "greater than 0"),
+        ({"loss_weights": {"own": 0}}, "greater than 0"),
         ({"sampling": "square"}, "sampling: found 'square'"),
         ({"samplng": "uniform"}, "did you mean 'sampling'"),
         ({"wiht": []}, "did you mean 'with'"),
@@ -339,25 +341,25 @@ def test_rows_that_another_task_is_tested_on_are_told_and_can_be_left_out(encode
 )
 def test_impossible_options_are_refused(said, told):
     with pytest.raises(RecipeError, match=told):
-        Multitask.check({"with": ["a.yaml"], **said}, "recipe.yaml")
+        MultitaskOptions.check({"with": ["a.yaml"], **said}, "recipe.yaml")
 
 
 def test_a_stage_without_others_is_refused():
     with pytest.raises(RecipeError, match="with is missing; it says: Recipe files of the tasks"):
-        Multitask.check({}, "recipe.yaml")
+        MultitaskOptions.check({}, "recipe.yaml")
 
 
 def test_the_others_take_the_model_of_the_recipe(encoder, tmp_path):
     (tmp_path / "trec.yaml").write_text("model: another\ntask: score\ndata: {train: trec.csv}\n")
     (own,) = recipes(encoder, ["opinion"]).values()
-    found = taking_part(own, options(**{"with": ["trec.yaml"]}), tmp_path)
+    found = task_recipes(own, options(**{"with": ["trec.yaml"]}), tmp_path)
     assert list(found) == ["own", "trec"]
     assert found["trec"].model == encoder
     assert found["trec"].task.name == "score"
     assert found["trec"].data.train == str(tmp_path / "trec.csv")
-    assert list(taking_part(own, options(own=False, **{"with": ["trec.yaml"]}), tmp_path)) == ["trec"]
-    with pytest.raises(RecipeError, match="two tasks would go by the name trec"):
-        taking_part(own, options(**{"with": ["trec.yaml", "trec.yaml"]}), tmp_path)
+    assert list(task_recipes(own, options(include_own=False, **{"with": ["trec.yaml"]}), tmp_path)) == ["trec"]
+    with pytest.raises(RecipeError, match="two tasks would have the name trec"):
+        task_recipes(own, options(**{"with": ["trec.yaml", "trec.yaml"]}), tmp_path)
 
 
 def test_unlike_models_and_unknown_weights_are_refused(encoder, tmp_path):
@@ -365,5 +367,5 @@ def test_unlike_models_and_unknown_weights_are_refused(encoder, tmp_path):
     with pytest.raises(RecipeError, match="found several models"):
         together(tmp_path / "stage", encoder, options(), recipes=unlike)
     with pytest.raises(RecipeError, match="'star' is not a task here; did you mean 'stars'"):
-        together(tmp_path / "stage", encoder, options(weights={"star": 2}))
+        together(tmp_path / "stage", encoder, options(loss_weights={"star": 2}))
     assert not (tmp_path / "stage" / "recipes").exists()

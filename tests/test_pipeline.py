@@ -18,7 +18,7 @@ def table(path, rows, header="text,label"):
 
 
 def kinds(run):
-    return {one["kind"]: one for one in run.data["findings"]}
+    return {finding.kind: finding for finding in run.data.findings}
 
 
 def test_a_label_that_training_never_saw_is_refused_with_its_line(encoder, files, tmp_path):
@@ -43,14 +43,14 @@ def test_one_label_only_is_refused(encoder, tmp_path):
 def test_rows_shared_with_test_are_warned_of_or_left_out_as_asked(encoder, files, tmp_path):
     test = table(tmp_path / "test.csv", [*reviews(3), *reviews(3, start=500)])
     kept = warmstart.fit(model=encoder, train=files["train"], test=test, out=tmp_path / "kept", **QUICK)
-    assert kinds(kept)["shared"]["severity"] == "warning"
-    assert kinds(kept)["shared"]["count"] == 3
-    assert kept.data["parts"]["train"]["rows"] == 64
+    assert kinds(kept)["shared"].severity == "warning"
+    assert kinds(kept)["shared"].count == 3
+    assert kept.data.parts["train"].rows == 64
     dropped = warmstart.fit(
-        model=encoder, train=files["train"], test=test, out=tmp_path / "dropped", **QUICK, **{"data.drop": ["shared"]}
+        model=encoder, train=files["train"], test=test, out=tmp_path / "dropped", **QUICK, **{"data.drop": ["leaked"]}
     )
-    assert dropped.data["parts"]["train"]["rows"] == 61
-    assert "left out of training" in kinds(dropped)["shared"]["message"]
+    assert dropped.data.parts["train"].rows == 61
+    assert "left out of training" in kinds(dropped)["shared"].message
 
 
 def test_rows_without_a_label_are_refused_or_dropped_and_counted(encoder, tmp_path):
@@ -60,7 +60,7 @@ def test_rows_without_a_label_are_refused_or_dropped_and_counted(encoder, tmp_pa
     run = warmstart.fit(
         model=encoder, train=train, out=tmp_path / "run", **QUICK, **{"data.drop": ["unlabelled"], "data.split.test": 0}
     )
-    assert run.data["parts"]["train"]["rows"] == 20
+    assert run.data.parts["train"].rows == 20
     assert "unlabelled" in kinds(run)
 
 
@@ -116,7 +116,7 @@ def test_the_runs_own_recipe_gives_the_same_run(run, tmp_path):
         ({"text": "txt"}, "txt"),
         ({"model": "no/model"}, "no/model: cannot be opened"),
         ({"test": "many"}, "was not seen in training"),
-        ({"task.weights": {"pos": -1}}, "greater than 0"),
+        ({"task.class_weight": {"pos": -1}}, "greater than 0"),
     ],
 )
 def test_a_wrong_setting_is_refused_and_leaves_no_folder(encoder, files, tmp_path, wrong, said):

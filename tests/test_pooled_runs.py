@@ -11,7 +11,7 @@ from test_resume import SAVES, Crash, Trouble, crash, same
 from tiny import save_tiny
 from warmstart.cli import show
 from warmstart.errors import RecipeError
-from warmstart.models.loading import load_plain
+from warmstart.models.loading import load_as_saved
 from warmstart.recipe import make_recipe
 
 QUICK = {"training": {"max_steps": 1, "batch_size": 4}}
@@ -45,14 +45,14 @@ def runs(deep, files, tmp_path_factory):
 def test_fit_measure_and_answer(runs, name):
     run = runs(name)
     assert run.metrics["test"]["accuracy"] > 0.8
-    assert run.training["new_parameters"] == ["classifier.bias", "classifier.weight"]
+    assert run.training.new_parameters == ["classifier.bias", "classifier.weight"]
     answers = warmstart.load(run.folder).predict(["the film was good and very great", "a bad film"])
     assert [answer["label"] for answer in answers] == ["pos", "neg"]
     config = json.loads((run.model / "config.json").read_text())
     said = {"pool": "last", **CHOICES[name]}
     assert (config["layers"], config["tokens"]) == (said["pool"], said["tokens"])
     assert "id2label" not in config["encoder"]
-    assert type(load_plain(str(run.model))).__name__ == "PooledForSequenceClassification"
+    assert type(load_as_saved(str(run.model))).__name__ == "PooledForSequenceClassification"
     assert type(transformers.AutoTokenizer.from_pretrained(run.model)) is type(run.predictor.tokenizer)
 
 
@@ -66,8 +66,8 @@ def test_show_has_the_run_and_its_layers(runs, capsys):
 def test_going_on_from_a_pooled_run_keeps_its_head_and_refuses_to_read_otherwise(runs, files, tmp_path):
     model = str(runs("concat").model)
     kept = warmstart.fit(model=model, train=files["train"], out=tmp_path / "kept", **QUICK)
-    assert kept.training["new_parameters"] == []
-    assert load_plain(str(kept.model)).config.layers == "concat-4"
+    assert kept.training.new_parameters == []
+    assert load_as_saved(str(kept.model)).config.layers == "concat-4"
     same_again = {"head": {"layers": "concat-4"}, **QUICK}
     assert warmstart.fit(model=model, train=files["train"], out=tmp_path / "same", **same_again).finished
     with pytest.raises(RecipeError, match=r"reads pool: concat-4, tokens: last\+max\+mean.*head: new"):
@@ -79,16 +79,16 @@ def test_going_on_from_a_pooled_run_keeps_its_head_and_refuses_to_read_otherwise
 
 @pytest.mark.parametrize("layers", [{}, {"pool": "mix", "tokens": "max"}])
 def test_a_new_head_on_a_pooled_run_keeps_every_weight_of_its_encoder(runs, files, tmp_path, layers):
-    before = load_plain(str(runs("mean").model)).encoder.state_dict()
+    before = load_as_saved(str(runs("mean").model)).encoder.state_dict()
     still = {"training": {"max_steps": 1, "batch_size": 4, "learning_rate": 1e-20, "weight_decay": 0}}
     run = warmstart.fit(
         model=str(runs("mean").model), train=files["train"], out=tmp_path / "run", head="new", layers=layers, **still
     )
-    model = load_plain(str(run.model))
+    model = load_as_saved(str(run.model))
     assert type(model).__name__.startswith("Pooled" if layers else "Bert")
     after = model.base_model.state_dict()
     assert all(before[key].allclose(after[key], atol=1e-12) for key in before)
-    assert "classifier.weight" in run.training["new_parameters"]
+    assert "classifier.weight" in run.training.new_parameters
 
 
 def test_a_pooled_run_that_was_stopped_ends_bit_equal(deep, files, tmp_path):
@@ -108,7 +108,7 @@ def test_a_pooled_run_that_was_stopped_ends_bit_equal(deep, files, tmp_path):
         fit("run", progress=Trouble(8, crash))
     again = Trouble()
     same(fit("run", progress=again), undisturbed)
-    assert again.said == ["going on from step-000000006"]
+    assert again.said == ["resuming from step-000000006"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import transformers
 import warmstart
 from small import FAST
 from tiny import save_tiny
-from warmstart.errors import DataError, RecipeError, Stopped
+from warmstart.errors import DataError, RecipeError, StoppedError
 from warmstart.inference.search import Index
 
 WORDS = ["film", "book", "food", "movie", "story", "actor", "plot", "paris", "london", "tokyo", "alice", "bob"]
@@ -24,9 +24,9 @@ LEARN = {
 FEW = {"training.max_steps": 6}
 KINDS = {
     "bi": {},
-    "triplet": {"task.loss": "triplet", "task.mine": 1, "task.pool": "cls"},
-    "margin": {"task.loss": "margin", "task.at_once": 16},
-    "cross": {"task.kind": "cross", **FEW},
+    "triplet": {"task.loss": "triplet", "task.hard_negatives": 1, "task.pooling": "cls"},
+    "margin": {"task.loss": "margin", "task.chunk_size": 16},
+    "cross": {"task.encoder": "cross", **FEW},
 }
 
 
@@ -171,7 +171,7 @@ def test_judgements_by_id_are_measured_among_all_documents(encoder, tables, tmp_
 
 def test_pairs_alone_are_measured_among_all_documents(encoder, tables, tmp_path):
     """A cross-encoder too, which reads every pair, and learns from documents that were found to be close."""
-    settings = {**LEARN, **FEW, "task": {"name": "rank", "rows": "pairs", "kind": "cross", "mine": 2}}
+    settings = {**LEARN, **FEW, "task": {"name": "rank", "rows": "pairs", "encoder": "cross", "hard_negatives": 2}}
     run = warmstart.fit(
         model=encoder,
         train=str(tables / "train-pairs.csv"),
@@ -180,7 +180,7 @@ def test_pairs_alone_are_measured_among_all_documents(encoder, tables, tmp_path)
         **settings,
     )
     assert 0 < run.metrics["test"]["ndcg_20"] <= 1
-    notes = [one["message"] for one in run.data["findings"] if one["kind"] == "negatives"]
+    notes = [finding.message for finding in run.data.findings if finding.kind == "negatives"]
     assert notes[0].startswith("48 of 48")
 
 
@@ -212,17 +212,17 @@ class StopAt:
         if self.training and self.done == self.step:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    def say(self, text):
+    def log(self, text):
         pass
 
 
 def test_a_stopped_run_finds_the_same_negatives_and_goes_on_to_the_same_bits(encoder, tables, tmp_path):
     def fit(out, **more):
-        settings = {**LEARN, **FEW, "task.mine": 1, "task.at_once": 16, **more}
+        settings = {**LEARN, **FEW, "task.hard_negatives": 1, "task.chunk_size": 16, **more}
         return warmstart.fit(model=encoder, task="rank", train=str(tables / "train.csv"), out=out, **settings)
 
     whole = fit(tmp_path / "whole")
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         fit(tmp_path / "stopped", progress=StopAt(4))
     again = fit(tmp_path / "stopped")
     files = [run.model / "model.safetensors" for run in (whole, again)]
@@ -233,9 +233,9 @@ def test_a_stopped_run_finds_the_same_negatives_and_goes_on_to_the_same_bits(enc
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"task.kind": "cross", "task.loss": "triplet"}, "expected each or margin"),
-        ({"task.rows": "pairs", "task.loss": "triplet"}, "say mine: 1"),
-        ({"task.rows": "pairs", "task.kind": "cross"}, "say mine: 1"),
+        ({"task.encoder": "cross", "task.loss": "triplet"}, "expected bce or margin"),
+        ({"task.rows": "pairs", "task.loss": "triplet"}, "set hard_negatives: 1"),
+        ({"task.rows": "pairs", "task.encoder": "cross"}, "set hard_negatives: 1"),
         ({"window.method": "slices"}, "window.method: found slices"),
         ({"layers.unfreeze": "gradual"}, "this model has none"),
         ({"training.r_drop": 1.0}, "two passes"),

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from tiny import tiny_config, tiny_tokenizer
 from warmstart.models.bi_encoder import BiEncoder
-from warmstart.models.heads.pooled import open_encoder
+from warmstart.models.heads.pooled import build_encoder
 from warmstart.tasks.shared import metrics, negatives
 from warmstart.tasks.shared import ranking_losses as ranking
 from warmstart.tasks.shared.nearest_neighbours import Neighbours
@@ -73,14 +73,14 @@ def test_a_cross_encoders_margin_is_kept_within_each_group():
 def test_a_large_batch_in_chunks_has_the_gradients_of_the_whole(name):
     """With the padding on either side."""
     torch.manual_seed(0)
-    encoder = open_encoder(tiny_config(name, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, dropout=0.0))
+    encoder = build_encoder(tiny_config(name, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, dropout=0.0))
     tokenizer = tiny_tokenizer(name)
     texts = [word for n in range(9) for word in (f"who is {n}", f"the good story of alice {n} in paris " * (1 + n % 3))]
     batch = {**tokenizer(texts, padding=True, return_tensors="pt"), "texts": torch.full((9,), 2)}
     roles = ranking.roles(range(9), [(f"d{n}",) for n in range(9)])
     found = []
-    for at_once in (None, 4, 1):
-        model = BiEncoder(encoder, at_once=at_once).train()
+    for chunk_size in (None, 4, 1):
+        model = BiEncoder(encoder, chunk_size=chunk_size).train()
         model.zero_grad()
         outputs = model(**batch)
         loss = ranking.in_batch(20.0)(outputs.queries @ outputs.documents.T, roles)
@@ -102,7 +102,7 @@ def test_the_closest_come_first_and_of_equal_ones_the_earlier():
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6), st.integers(0, 1)), min_size=2, max_size=20))
 def test_what_a_row_is_set_against_is_never_known_to_be_relevant(rows):
     queries, documents, labels = ([str(one) for one in column] for column in zip(*rows, strict=True))
-    known = negatives.Relevance.of(queries, documents, [float(label) for label in labels])
+    known = negatives.KnownRelevance.from_rows(queries, documents, [float(label) for label in labels])
     rows = [row for row, label in enumerate(labels) if label == "1"]
     close = negatives.mined(
         known, rows, 3, vectors(len(known.queries)).numpy(), vectors(len(known.documents), 1).numpy()

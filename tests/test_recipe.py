@@ -19,8 +19,8 @@ MINIMAL = "model: m\ndata: {train: a.csv}\n"
 
 
 def test_only_what_differs_need_be_said_and_the_complete_recipe_reads_back_the_same(tmp_path):
-    recipe = load_recipe(write(tmp_path, MINIMAL + "training: {rate: 2e-5}\n"))
-    assert recipe.training.rate == 2e-5  # YAML 1.1 reads 2e-5 as text
+    recipe = load_recipe(write(tmp_path, MINIMAL + "training: {learning_rate: 2e-5}\n"))
+    assert recipe.training.learning_rate == 2e-5  # YAML 1.1 reads 2e-5 as text
     assert recipe.training.epochs is None
     again = load_recipe(write(tmp_path, recipe.yaml(), "again.yaml"))
     assert again == recipe
@@ -37,15 +37,23 @@ def test_only_what_differs_need_be_said_and_the_complete_recipe_reads_back_the_s
         ),
         (MINIMAL + "trainin: {}\n", 3, "trainin is not an option; did you mean 'training'?"),
         (MINIMAL + "training: {epochs: -1}\n", 3, "training.epochs: found -1"),
-        (MINIMAL + "window:\n  keep: middle\n", 4, "window.method: found 'middle'"),
-        (MINIMAL + "window: {keep: slices, head: 9}\n", 3, "head: found 9, and keep is slices; say keep: head+tail"),
-        (MINIMAL + "window: {keep: tail, pool: max}\n", 3, "pool: found max, and keep is tail; say keep: slices"),
+        (MINIMAL + "window:\n  method: middle\n", 4, "window.method: found 'middle'"),
+        (
+            MINIMAL + "window: {method: slices, head_tokens: 9}\n",
+            3,
+            "head_tokens: found 9, but method is slices; set method: head+tail, or leave head_tokens out",
+        ),
+        (
+            MINIMAL + "window: {method: tail, slice_pooling: max}\n",
+            3,
+            "slice_pooling: found max, but method is tail; set method: slices, or leave slice_pooling out",
+        ),
         (
             "model: m\ndata:\n  train: {file: a.csv, heder: false}\n",
             3,
             "data.train.heder is not an option; did you mean",
         ),
-        (MINIMAL + "seed: 1\nseed: 2\n", 4, "seed is said twice, first on line 3"),
+        (MINIMAL + "seed: 1\nseed: 2\n", 4, "seed is set twice, first on line 3"),
         (MINIMAL + "seed: [1\n", 4, "not YAML"),
     ],
 )
@@ -58,7 +66,7 @@ def test_a_wrong_recipe_is_refused_with_its_line_and_the_nearest_name(tmp_path, 
 
 
 def test_a_missing_key_says_what_it_is_for(tmp_path):
-    with pytest.raises(RecipeError, match=r"model is missing; it says: The pretrained encoder"):
+    with pytest.raises(RecipeError, match=r"model is missing; expected the pretrained encoder: a folder, or"):
         load_recipe(write(tmp_path, "data: {train: a.csv}\n"))
 
 
@@ -100,9 +108,9 @@ def test_one_file_may_be_read_otherwise_than_the_rest():
 
 
 def test_task_options_can_be_set_beside_a_task_given_by_name():
-    recipe = make_recipe({"model": "m", "data.train": "a", "task": "classify", "task.labels": "many"})
+    recipe = make_recipe({"model": "m", "data.train": "a", "task": "classify", "task.multi_label": True})
     assert recipe.task.name == "classify"
-    assert recipe.task.options == {"labels": "many"}
+    assert recipe.task.options == {"multi_label": True}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ GIVEN = {"model": "m", "data.train": "rows.jsonl"}
 
 def given(name):
     """What a user adds; a recipe from scratch brings its own encoder."""
-    scratch = "\nscratch:" in shipped()[name].read_text(encoding="utf-8")
+    scratch = "\nfrom_scratch:" in shipped()[name].read_text(encoding="utf-8")
     return {key: value for key, value in GIVEN.items() if key != "model" or not scratch}
 
 
@@ -44,5 +44,5 @@ def test_fit_starts_from_one(encoder, files, tmp_path):
 
     given = {"model": encoder, "train": files["train"], "training": {"max_steps": 2}}
     run = warmstart.fit("recipes:classify", out=tmp_path / "run", **given)
-    assert run.recipe.training.rate == 5e-5
+    assert run.recipe.training.learning_rate == 5e-5
     assert run.recipe.training.max_steps == 2

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import warmstart
 from small import relations
 from tiny import ARCHITECTURES, tiny_byte_tokenizer, tiny_japanese, tiny_tokenizer, tiny_unigram_tokenizer
-from warmstart.data.fault_kinds import KINDS
+from warmstart.data.fault_kinds import FAULT_KINDS
 from warmstart.errors import DataError, RecipeError
 from warmstart.models.added_tokens import add_tokens
 from warmstart.tasks.relate import Relate, RelateOptions, _check_relation
@@ -20,7 +20,7 @@ from warmstart.text.windows import Window
 MARKED = "The <e1>film</e1> was in <e2>very old paris</e2>."
 PLAIN = {
     "markers": "The [E1] film [/E1] was in [E2] very old paris [/E2].",
-    "signs": "The $ film $ was in # very old paris # .",
+    "punctuation": "The $ film $ was in # very old paris # .",
     "mask": "The [E1] was in [E2].",
 }
 
@@ -67,7 +67,7 @@ def test_marks_are_taken_out_and_the_entities_are_where_they_were(parts, swapped
         ({"text": "a b", "first": [0, 1]}, "mark-missing", "'first' alone"),
         ({"text": "a b", "first": [0, 1], "second": [2, 4]}, "mark-outside", "has 3 characters"),
         ({"text": "a b", "first": [0, 1], "second": [1, 2]}, "mark-empty", "'second' marks ' '"),
-        ({"text": "a b", "first": [], "second": [1, 2]}, "mark-missing", r"is \[\]. Expected one place"),
+        ({"text": "a b", "first": [], "second": [1, 2]}, "mark-missing", r"is \[\]. Expected one span"),
         ({"text": "<e1>a</e1> b", "first": [0, 1], "second": [2, 3]}, "mark-repeated", "holds marks"),
         ({"text": "the [/E1] <e1>a</e1> <e2>b</e2>"}, "mark-reserved", r"holds \[/E1\]"),
     ],
@@ -75,15 +75,15 @@ def test_marks_are_taken_out_and_the_entities_are_where_they_were(parts, swapped
 def test_wrong_marks_are_refused(row, kind, said):
     found = _check_relation(row)
     assert found[0] == kind
-    assert kind in KINDS
+    assert kind in FAULT_KINDS
     with pytest.raises(DataError, match=f"text 3: .*{said}"):
-        task_of().row(row, 3)
+        task_of().parse_input(row, 3)
 
 
 @pytest.mark.parametrize("show", PLAIN)
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_what_is_shown_can_be_written_for_the_tokenizer_alone(name, show):
-    task = task_of(show=show)
+    task = task_of(entity_marking=show)
     tokenizer = tokenizer_of(task, name)
     [feature] = task.encode({"text": [MARKED]}, tokenizer, Window(64))
     assert feature["input_ids"] == tokenizer(PLAIN[show])["input_ids"]
@@ -99,12 +99,12 @@ def test_what_is_shown_can_be_written_for_the_tokenizer_alone(name, show):
     ids=["bytes", "bytes after a space", "unigrams", "japanese"],
 )
 def test_so_it_is_with_pieces_of_other_kinds_and_without_spaces(make, show, tmp_path):
-    task = task_of(show=show)
+    task = task_of(entity_marking=show)
     tokenizer = make(tmp_path) if make not in {tiny_byte_tokenizer, tiny_unigram_tokenizer} else make()
     add_tokens(tokenizer, task.new_tokens)
     japanese = {
         "markers": "[E1]東京[/E1]で[E2]映画[/E2]を見た",
-        "signs": "$ 東京 $ で # 映画 # を見た",
+        "punctuation": "$ 東京 $ で # 映画 # を見た",
         "mask": "[E1]で[E2]を見た",
     }
     texts = [MARKED, "<e1>東京</e1>で<e2>映画</e2>を見た"]
@@ -114,9 +114,9 @@ def test_so_it_is_with_pieces_of_other_kinds_and_without_spaces(make, show, tmp_
 
 
 @pytest.mark.parametrize("show", PLAIN)
-@pytest.mark.parametrize("read", ["starts", "spans", "cls"])
+@pytest.mark.parametrize("read", ["start", "mean", "cls"])
 def test_the_head_reads_what_is_said(show, read):
-    task = task_of(show=show, read=read)
+    task = task_of(entity_marking=show, entity_pooling=read)
     tokenizer = tokenizer_of(task)
     # The second entity comes first in the text.
     [feature] = task.encode({"text": ["<e2>paris</e2> or <e1>the film</e1>"]}, tokenizer, Window(64))
@@ -127,10 +127,10 @@ def test_the_head_reads_what_is_said(show, read):
     read_ones = [
         [token for token, mark in zip(tokens, feature["marks"], strict=True) if mark == number] for number in (1, 2)
     ]
-    if read == "spans" and show != "mask":
+    if read == "mean" and show != "mask":
         assert read_ones == [["the", "film"], ["paris"]]
     else:
-        assert read_ones == ([["$"], ["#"]] if show == "signs" else [["[E1]"], ["[E2]"]])
+        assert read_ones == ([["$"], ["#"]] if show == "punctuation" else [["[E1]"], ["[E2]"]])
 
 
 @settings(deadline=None)
@@ -140,7 +140,7 @@ def test_no_entity_is_cut_away_and_what_is_cut_is_counted(sizes, show):
     text = (
         f"{'good ' * before}<e1>{'film ' * first}</e1> {'bad ' * between}<e2>{'book ' * second}</e2>{' very' * after}"
     )
-    task = task_of(show=show, read="spans")
+    task = task_of(entity_marking=show, entity_pooling="mean")
     tokenizer = tokenizer_of(task)
     [feature] = task.encode({"text": [text]}, tokenizer, Window(24))
     tokens = tokenizer.convert_ids_to_tokens(feature["input_ids"])
@@ -174,7 +174,7 @@ def test_marks_are_padded_on_the_tokenizers_side(name):
 
 TYPED = {
     "markers": "The [E1] * art work * film [/E1] was in [E2] ^ city ^ very old paris [/E2].",
-    "signs": "The $ * art work * film $ was in # ^ city ^ very old paris # .",
+    "punctuation": "The $ * art work * film $ was in # ^ city ^ very old paris # .",
     "mask": "The [E1] * art work * was in [E2] ^ city ^.",
 }
 
@@ -182,13 +182,13 @@ TYPED = {
 @pytest.mark.parametrize("show", TYPED)
 @pytest.mark.parametrize("name", ["bert", "roberta"])
 def test_what_an_entity_is_stands_before_it_if_asked_for(name, show):
-    task = task_of(show=show, marker="typed")
+    task = task_of(entity_marking=show, typed_markers=True)
     tokenizer = tokenizer_of(task, name)
     rows = {"text": [MARKED], "first_type": ["ART_WORK"], "second_type": ["city"]}
     [feature] = task.encode(rows, tokenizer, Window(64))
     assert feature["input_ids"] == tokenizer(TYPED[show])["input_ids"]
     opening = [token for token, mark in zip(feature["input_ids"], feature["marks"], strict=True) if mark]
-    signs = ["$", "#"] if show == "signs" else ["[E1]", "[E2]"]
+    signs = ["$", "#"] if show == "punctuation" else ["[E1]", "[E2]"]
     assert tokenizer.convert_ids_to_tokens(opening) == signs
 
 
@@ -196,7 +196,7 @@ def test_types_are_wanted_of_every_row_or_of_none(encoder, tmp_path):
     rows = [{**row, "first_type": "person", "second_type": "PERSON"} for row in relations(9)]
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    task = {"name": "relate", "marker": "typed"}
+    task = {"name": "relate", "typed_markers": True}
     chosen = {"model": encoder, "task": task, "training.max_steps": 2, "window.max_tokens": 48, "data.split.test": 0}
     run = warmstart.fit(train=str(path), out=tmp_path / "run", **chosen)
     asked = {"text": MARKED, "first_type": "person", "second_type": "city"}

@@ -9,8 +9,8 @@ from safetensors.torch import load_file
 
 import warmstart
 from small import FAST
-from warmstart.errors import RunError, Stopped, TrainingError
-from warmstart.evaluation.run import Run
+from warmstart.errors import RunError, StoppedError, TrainingError
+from warmstart.evaluation.run import RunFolder
 from warmstart.storage.artifacts import verify
 
 SAVES = {"checkpoints": {"every_steps": 3, "when_finished": "keep"}}
@@ -38,7 +38,7 @@ class Trouble:
         if self.training and self.done == self.step:
             self.what()
 
-    def say(self, text):
+    def log(self, text):
         self.said.append(text)
 
 
@@ -72,7 +72,7 @@ def same(run, other):
     assert one.keys() == two.keys()
     assert any(name.endswith("exp_avg_sq") for name in one)
     assert all(one[name].equal(two[name]) for name in one)
-    assert run.training["history"] == other.training["history"]
+    assert run.training.history == other.training.history
     assert run.metrics == other.metrics
 
 
@@ -83,7 +83,7 @@ def test_a_crash_at_any_step(fit, undisturbed, tmp_path, step):
     again = Trouble()
     same(fit(tmp_path / "run", progress=again), undisturbed)
     saved = step - 1 - (step - 1) % 3  # the step's own save had not begun
-    assert again.said == ([f"going on from step-{saved:09d}"] if saved else [])
+    assert again.said == ([f"resuming from step-{saved:09d}"] if saved else [])
 
 
 PIECES = {
@@ -112,7 +112,7 @@ def test_each_piece_of_the_craft_goes_on_bit_equal(fit, tmp_path, piece):
         with pytest.raises(Crash):
             fit(tmp_path / "run", progress=Trouble(step, crash), **PIECES[piece])
     same(fit(tmp_path / "run", **PIECES[piece]), whole)
-    assert whole.training["measured"] == Run(tmp_path / "run").training["measured"]
+    assert whole.training.measured == RunFolder(tmp_path / "run").training.measured
 
 
 @pytest.mark.parametrize("budget", [None, 200])
@@ -132,12 +132,12 @@ def test_many_crashes_in_one_run(fit, undisturbed, tmp_path):
 
 
 def test_a_signal_saves_first_and_has_a_code_of_its_own(fit, undisturbed, tmp_path):
-    with pytest.raises(Stopped, match="SIGTERM came: saved after step 5") as stopped:
+    with pytest.raises(StoppedError, match="SIGTERM came: saved after step 5") as stopped:
         fit(tmp_path / "run", progress=Trouble(5, terminate))
     assert stopped.value.exit_code == 75
     again = Trouble()
     same(fit(tmp_path / "run", progress=again), undisturbed)
-    assert again.said == ["going on from step-000000005"]
+    assert again.said == ["resuming from step-000000005"]
 
 
 def test_a_damaged_checkpoint_is_passed_over_by_name(fit, undisturbed, tmp_path):
@@ -150,7 +150,7 @@ def test_a_damaged_checkpoint_is_passed_over_by_name(fit, undisturbed, tmp_path)
     again = Trouble()
     same(fit(tmp_path / "run", progress=again), undisturbed)
     assert "tensors.safetensors was changed" in again.said[0]
-    assert again.said[1] == "going on from step-000000003"
+    assert again.said[1] == "resuming from step-000000003"
 
 
 def test_a_finished_training_is_not_done_again(fit, undisturbed, tmp_path):
@@ -167,11 +167,11 @@ def test_going_on_with_other_settings_is_refused_with_the_difference_unless_it_i
     with pytest.raises(Crash):
         fit(tmp_path / "run", progress=Trouble(8, crash))
     other = {"training": {**LEARN["training"], "learning_rate": 1e-4}}
-    with pytest.raises(RunError, match=r"recipe\.training\.rate: then 0\.003, now 0\.0001\n.*--resume-anyway recipe"):
+    with pytest.raises(RunError, match=r"recipe\.training\.learning_rate: then 0\.003, now 0\.0001\n.*--resume-anyway recipe"):
         fit(tmp_path / "run", **other)
     kept = (tmp_path / "run" / "recipe.yaml").read_text()
-    assert "rate: 0.003" in kept
-    assert fit(tmp_path / "run", resume_anyway=["recipe.training.rate"], **other).finished
+    assert "learning_rate: 0.003" in kept
+    assert fit(tmp_path / "run", resume_anyway=["recipe.training.learning_rate"], **other).finished
 
 
 def test_other_data_is_refused_too(fit, encoder, files, tmp_path):

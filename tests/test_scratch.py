@@ -5,17 +5,17 @@ import transformers
 
 import warmstart
 from warmstart.errors import RecipeError
-from warmstart.models.scratch import KINDS, make_encoder
+from warmstart.models.from_scratch import TOKENIZERS, EncoderShape, make_encoder
 
 TEXTS = [f"the film {number} was {'good' if number % 2 else 'bad'}, and the story was long." for number in range(40)]
-SIZE = {"layers": 2, "width": 32, "heads": 4, "vocabulary": 400, "tokens": 32}
+SIZE = {"num_layers": 2, "hidden_size": 32, "num_heads": 4, "vocab_size": 400, "max_tokens": 32}
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", TOKENIZERS)
 def test_the_same_texts_give_the_same_folder(name, tmp_path):
     folders = [tmp_path / "one", tmp_path / "two"]
-    make_encoder(TEXTS, folders[0], architecture=name, **SIZE)
-    make_encoder(iter(TEXTS), folders[1], architecture=name, **SIZE)
+    make_encoder(TEXTS, folders[0], EncoderShape(name, **SIZE))
+    make_encoder(iter(TEXTS), folders[1], EncoderShape(name, **SIZE))
     for path in folders[0].iterdir():
         assert path.read_bytes() == (folders[1] / path.name).read_bytes(), path.name
     model = transformers.AutoModel.from_pretrained(folders[0])
@@ -28,7 +28,7 @@ def test_the_same_texts_give_the_same_folder(name, tmp_path):
 
 
 def test_it_learns_from_raw_text_and_then_another_task(tmp_path):
-    encoder = make_encoder(TEXTS, tmp_path / "encoder", **SIZE)
+    encoder = make_encoder(TEXTS, tmp_path / "encoder", EncoderShape(**SIZE))
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
     raw = {"task": "masked", "train": str(tmp_path / "texts.txt"), "data.document": "line"}
     run = warmstart.fit(model=str(encoder), out=tmp_path / "raw", **raw, training={"max_steps": 3})
@@ -40,6 +40,6 @@ def test_it_learns_from_raw_text_and_then_another_task(tmp_path):
 
 def test_what_cannot_be_made_is_refused(tmp_path):
     with pytest.raises(RecipeError, match="'brt' cannot be made from scratch; did you mean 'bert'"):
-        make_encoder(TEXTS, tmp_path, architecture="brt")
-    with pytest.raises(RecipeError, match="heads: found 3, expected a number that divides the width, 32"):
-        make_encoder(TEXTS, tmp_path, width=32, heads=3)
+        make_encoder(TEXTS, tmp_path, EncoderShape("brt"))
+    with pytest.raises(RecipeError, match="num_heads: found 3, expected a number that divides the hidden size, 32"):
+        make_encoder(TEXTS, tmp_path, EncoderShape(hidden_size=32, num_heads=3))

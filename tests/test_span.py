@@ -20,10 +20,10 @@ from tiny import (
     tiny_unigram_tokenizer,
 )
 from warmstart.errors import DataError, ModelError
-from warmstart.evaluation.run_result import read_row
+from warmstart.evaluation.run_result import read_result
 from warmstart.inference.engines.pytorch import Torch
 from warmstart.inference.predictor import Predictor
-from warmstart.models.loading import load_encoder, load_tokenizer
+from warmstart.models.loading import load_model, load_tokenizer
 from warmstart.tasks.shared import spans
 from warmstart.tasks.span import Span, SpanOptions
 from warmstart.text.windows import Window
@@ -56,9 +56,9 @@ def outputs(span, features, tokenizer, seed=0, hot=()):
 @settings(max_examples=60, deadline=None)
 @given(TEXT, TEXT, st.sampled_from([*TOKENIZERS, *OTHERS]), st.integers(0, 99), st.sampled_from(["word", "character"]))
 def test_the_answer_is_always_the_characters_it_says(question, context, name, seed, units):
-    span, tokenizer = task(best=20, units=units), {**TOKENIZERS, **OTHERS}[name]
+    span, tokenizer = task(n_best=20, tokenize_by=units), {**TOKENIZERS, **OTHERS}[name]
     features = ask(span, tokenizer, question, context)
-    found = span.merge({"context": context}, features, span.read(outputs(span, features, tokenizer, seed), features))
+    found = span.merge({"context": context}, features, span.decode(outputs(span, features, tokenizer, seed), features))
     for one in (found, *found["best"]):
         if one["answer"]:
             assert context[one["start"] : one["end"]] == one["answer"]
@@ -89,13 +89,13 @@ def test_what_is_learned_is_what_is_read(words, data, name):
     aimed = span.encode(row, tokenizer, WINDOW)
     features = ask(span, tokenizer, "who was it", context)
     assert [one["input_ids"] for one in aimed] == [one["input_ids"] for one in features]
-    assert {one["of"] for one in aimed} == {0}
+    assert {one["sample"] for one in aimed} == {0}
     scores = outputs(span, features, tokenizer, hot=aimed)
-    found = span.merge({"context": context}, features, span.read(scores, features))
+    found = span.merge({"context": context}, features, span.decode(scores, features))
     assert (found["answer"], found["start"]) == (text, start)
     row["answers"] = [[]]
     scores = outputs(span, features, tokenizer, hot=span.encode(row, tokenizer, WINDOW))
-    found = span.merge({"context": context}, features, span.read(scores, features))
+    found = span.merge({"context": context}, features, span.decode(scores, features))
     assert (found["answer"], found["start"], found["end"]) == ("", None, None)
     assert found["no_answer_score"] > 5
 
@@ -106,12 +106,12 @@ def test_an_answer_inside_a_japanese_word(words, units, found, tmp_path):
     """By words the answer is the whole word it lies in; by characters it is itself."""
     pytest.importorskip("fugashi")
     pytest.importorskip("sudachipy")
-    span, tokenizer = task(units=units), tiny_japanese(tmp_path, words)
+    span, tokenizer = task(tokenize_by=units), tiny_japanese(tmp_path, words)
     context = "アリスは東京の大学へ行く"
     row = {"question": ["日本の人"], "context": [context], "answers": [[{"text": "学", "start": 8}]]}
     features = ask(span, tokenizer, row["question"][0], context)
     scores = outputs(span, features, tokenizer, hot=span.encode(row, tokenizer, WINDOW))
-    answer = span.merge({"context": context}, features, span.read(scores, features))
+    answer = span.merge({"context": context}, features, span.decode(scores, features))
     assert answer["answer"] == found
     assert context[answer["start"] : answer["end"]] == found
 
@@ -138,13 +138,13 @@ def test_windows_show_all_of_the_context_and_the_question_in_each(size):
     span, tokenizer = task(), TOKENIZERS["bert"]
     features = ask(span, tokenizer, "who was it", "film " * size)
     asked = tokenizer("who was it", add_special_tokens=False)["input_ids"]
-    shown = [feature["shows"][1:] for feature in features]
+    shown = [feature["context_range"] for feature in features]
     assert shown[0][0] == 0
     assert shown[-1][1] == size
     assert all(before[1] - after[0] == WINDOW.overlap for before, after in itertools.pairwise(shown))
     for feature in features:
         assert feature["input_ids"][1 : 1 + len(asked)] == asked
-        assert len(feature["input_ids"]) <= WINDOW.tokens
+        assert len(feature["input_ids"]) <= WINDOW.max_tokens
     assert features[0]["tokens"] == size + 3
     assert sum(feature["cut"] for feature in features) == 0
 
@@ -156,7 +156,7 @@ def test_all_windows_of_a_context_are_batched_as_long_as_its_longest():
         "answers": [[], [{"text": "bob", "start": 0}]],
     }
     features = task().encode(rows, TOKENIZERS["bert"], WINDOW)
-    sizes = [[len(one["input_ids"]) for one in features if one["of"] == number] for number in (0, 1)]
+    sizes = [[len(one["input_ids"]) for one in features if one["sample"] == number] for number in (0, 1)]
     assert min(sizes[0]) < max(sizes[0]) == 24 > sizes[1][0]
     assert [one["length"] for one in features] == [24] * len(sizes[0]) + sizes[1]
 
@@ -170,7 +170,7 @@ def test_a_question_longer_than_half_of_the_room_is_cut_and_counted():
 def test_a_context_without_a_token_has_no_answer():
     span, tokenizer = task(no_answer="never"), TOKENIZERS["bert"]
     features = ask(span, tokenizer, "who", "\x07")
-    found = span.merge({"context": "\x07"}, features, span.read(outputs(span, features, tokenizer), features))
+    found = span.merge({"context": "\x07"}, features, span.decode(outputs(span, features, tokenizer), features))
     expected = {"answer": "", "start": None, "end": None, "score": 0.0, "no_answer_score": None, "best": []}
     assert found == expected
 
@@ -182,9 +182,9 @@ def test_an_answer_that_is_not_where_it_says_is_refused_or_moved():
     assert message.startswith(
         "question 'q1': the answer 'bob' is not at 7, where ' bo' stands; it is found nearest at 8"
     )
-    nearest = Span.schema(SpanOptions(misplaced="nearest"))
+    nearest = Span.schema(SpanOptions(misplaced_answers="nearest"))
     assert nearest.check(row) is None
-    span = task(misplaced="nearest")
+    span = task(misplaced_answers="nearest")
     [feature] = span.encode({name: [value] for name, value in row.items()}, TOKENIZERS["bert"], WINDOW)
     assert feature["start_positions"] == feature["end_positions"] == 3 + 2  # [CLS] who [SEP] bob and bob
     row["answers"] = [{"text": "carol", "start": 0}]
@@ -197,9 +197,9 @@ def test_an_answer_that_is_not_where_it_says_is_refused_or_moved():
 
 def test_whether_none_may_be_the_answer_is_learned_from_the_rows():
     some = [{"text": "a", "start": 0}]
-    assert Span.learn(SpanOptions(), [some, []], False).options.no_answer == "allowed"
-    assert Span.learn(SpanOptions(), [some], False).options.no_answer == "never"
-    assert Span.learn(SpanOptions(no_answer="never"), [some, []], False).options.no_answer == "never"
+    assert Span.from_answers(SpanOptions(), [some, []], False).options.no_answer == "allowed"
+    assert Span.from_answers(SpanOptions(), [some], False).options.no_answer == "never"
+    assert Span.from_answers(SpanOptions(no_answer="never"), [some, []], False).options.no_answer == "never"
 
 
 def test_the_threshold_is_the_best_on_dev_rows():
@@ -208,22 +208,22 @@ def test_the_threshold_is_the_best_on_dev_rows():
         {"answer": "", "no_answer_score": doubt, "best": [{"answer": text}]}
         for text, doubt in (("bob", 1.0), ("Alice", 2.5), ("paris", 3.0))
     ]
-    assert task().tune({"answers": gold}, given).options.threshold == 2.5
-    assert task(threshold=0.5).tune({"answers": gold}, given).options.threshold == 0.5
-    assert task(no_answer="never").tune({"answers": gold}, given).options.threshold is None
-    assert task().tune({"answers": gold[:2]}, given[:2]).options.threshold is None
+    assert task().tune({"answers": gold}, given).options.no_answer_threshold == 2.5
+    assert task(no_answer_threshold=0.5).tune({"answers": gold}, given).options.no_answer_threshold == 0.5
+    assert task(no_answer="never").tune({"answers": gold}, given).options.no_answer_threshold is None
+    assert task().tune({"answers": gold[:2]}, given[:2]).options.no_answer_threshold is None
 
 
 @pytest.mark.parametrize("given", ["who", ("a", "b", "c"), {"question": "who"}, {"text": "a", "pair": "b"}, 5, None])
 def test_what_is_no_question_with_a_context_is_refused(given):
     with pytest.raises(DataError, match=r"text 3: found .* this model reads a question and its context"):
-        task().row(given, 3)
+        task().parse_input(given, 3)
 
 
 @pytest.mark.parametrize(("given", "name"), [((" ", "a"), "question"), ({"question": "a", "context": ""}, "context")])
 def test_an_empty_question_or_context_is_refused(given, name):
     with pytest.raises(DataError, match=f"text 1: the {name} is empty"):
-        task().row(given, 1)
+        task().parse_input(given, 1)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -237,9 +237,9 @@ def test_every_stock_head_answers_alone_as_among_others(name, tmp_path):
         with pytest.raises(
             ModelError, match=f"has no QuestionAnswering head for the architecture {name}; take an .* bert"
         ):
-            load_encoder(encoder, Span.auto_class, {}, load_tokenizer(encoder))
+            load_model(encoder, Span.auto_class, {}, load_tokenizer(encoder))
         return
-    predictor = Predictor(Torch(model), tokenizer, task(best=5), WINDOW)
+    predictor = Predictor(Torch(model), tokenizer, task(n_best=5), WINDOW)
     asked = [("who", "alice"), ("where was the film", "in paris it was good " + "and not bad 1 2 3 " * 9)] * 2
     together = predictor.predict(asked, batch=32)
     for pair, answer in zip(asked, together, strict=True):
@@ -262,6 +262,6 @@ def test_options_of_the_training_reach_it(tmp_path):
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     encoder = str(save_tiny(tmp_path / "bert"))
     run = warmstart.fit(model=encoder, task="span", train=str(file), dev=str(file), out=tmp_path / "run", **said)
-    assert warmstart.load(run.folder).task.options.threshold is not None
+    assert warmstart.load(run.folder).task.options.no_answer_threshold is not None
     assert warmstart.load(run.folder).task.options.no_answer == "allowed"
-    assert "correlation" not in read_row(run.folder, "span", 0).failed  # the score of an answer is none of its kind
+    assert "correlation" not in read_result(run.folder, "span", 0).failed  # the score of an answer is none of its kind

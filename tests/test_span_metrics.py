@@ -22,24 +22,24 @@ from warmstart.tasks.shared import metrics
     ],
 )
 def test_an_answer_beside_the_right_ones(gold, given, exact, f1):
-    assert metrics.found_answer(gold, given) == (exact, pytest.approx(f1))
+    assert metrics.answer_scores(gold, given) == (exact, pytest.approx(f1))
 
 
 def test_f1_over_characters_for_text_without_spaces():
-    assert metrics.found_answer(["小笠原諸島"], "小笠原") == (0, 0)
-    assert metrics.found_answer(["小笠原諸島"], "小笠原", characters=True) == (0, pytest.approx(0.75))
+    assert metrics.answer_scores(["小笠原諸島"], "小笠原") == (0, 0)
+    assert metrics.answer_scores(["小笠原諸島"], "小笠原", characters=True) == (0, pytest.approx(0.75))
 
 
 def test_means_and_the_two_kinds_of_questions_apart():
     found = metrics.answers([["Denver Broncos"], ["1983"], []], ["Denver", "1983", "1983"])
     assert found == {
         "f1": pytest.approx(5 / 9),
-        "exact": pytest.approx(1 / 3),
+        "exact_match": pytest.approx(1 / 3),
         "has_answer_f1": pytest.approx(5 / 6),
-        "has_answer_exact": 0.5,
+        "has_answer_exact_match": 0.5,
         "no_answer_accuracy": 0.0,
     }
-    assert set(metrics.answers([["a b"]], ["b"])) == {"f1", "exact"}
+    assert set(metrics.answers([["a b"]], ["b"])) == {"f1", "exact_match"}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from small import FAST
 from test_resume import Crash, Trouble, crash
 from warmstart.cli.main import app
 from warmstart.errors import RecipeError
-from warmstart.evaluation.run import Run
+from warmstart.evaluation.run import RunFolder
 from warmstart.recipe import load_recipe, make_recipe
 
 PRETRAIN = {"pretrain": {"max_tokens": 32, "steps": 6, "training": {"precision": "fp32", "batch_size": 8}}}
@@ -29,7 +29,7 @@ def cache(tmp_path, monkeypatch):
 @pytest.fixture
 def fit(encoder, files, tmp_path, cache):
     def call(out, progress=None, **more):
-        settings = {"model": encoder, "before": [PRETRAIN], **LEARN, **SAVES, **more}
+        settings = {"model": encoder, "stages": [PRETRAIN], **LEARN, **SAVES, **more}
         said = {"progress": progress} if progress else {}
         return warmstart.fit(train=files["train"], test=files["test"], out=tmp_path / out, **settings, **said)
 
@@ -57,7 +57,7 @@ def test_a_fine_tuning_starts_where_the_stage_before_it_ended(fit, cache, encode
     assert told["training"]["steps"] == 6
     assert 0 <= told["metrics"]["test"]["accuracy"] <= 1
     assert (run.folder / "stages/02-finetune/history.json").is_file()
-    assert run.training["steps"] > 0
+    assert run.training.steps > 0
 
 
 def test_ten_fine_tunings_share_one_stage(fit, cache):
@@ -74,15 +74,15 @@ def test_the_same_again_trains_nothing(fit):
     assert any("fine-tuning is finished" in line for line in notes.said)
     assert again.metrics == first.metrics
     assert all(one.equal(two) for one, two in zip(weights(first).values(), weights(again).values(), strict=True))
-    assert again.training["history"] == first.training["history"]
+    assert again.training.history == first.training.history
     assert warmstart.load(again.folder).predict(["a good film"])
 
 
 def test_reuse_can_be_refused(fit):
     first = fit("one")
     with pytest.raises(Crash):
-        fit("two", Trouble(1, crash), reuse=False)
-    again = fit("two", reuse=False)
+        fit("two", Trouble(1, crash), reuse_stages=False)
+    again = fit("two", reuse_stages=False)
     assert all(one.equal(two) for one, two in zip(weights(first).values(), weights(again).values(), strict=True))
 
 
@@ -99,13 +99,13 @@ def test_a_crash_in_a_stage(fit, cache, monkeypatch, tmp_path, step):
 
 def test_other_settings_make_another_stage_and_the_command_says_why(fit, cache, encoder, files, tmp_path):
     fit("one")
-    recipe = {"model": encoder, "data.train": files["train"], "data.test": files["test"], "before": [PRETRAIN]}
+    recipe = {"model": encoder, "data.train": files["train"], "data.test": files["test"], "stages": [PRETRAIN]}
     path = tmp_path / "recipe.yaml"
     path.write_text(make_recipe(recipe).yaml())
     told = CliRunner().invoke(app, ["stages", str(path)])
     assert "01-pretrain: finished" in told.output, told.output
     changed = {"pretrain": {**PRETRAIN["pretrain"], "steps": 7}}
-    path.write_text(make_recipe({**recipe, "before": [changed]}).yaml())
+    path.write_text(make_recipe({**recipe, "stages": [changed]}).yaml())
     told = CliRunner().invoke(app, ["stages", str(path)])
     assert "recipe.training.max_steps: then 6, now 7" in told.output, told.output
     listed = json.loads(CliRunner().invoke(app, ["stages", "--json"]).output)
@@ -118,25 +118,25 @@ def test_texts_of_files_and_of_the_task_itself(fit, cache, tmp_path):
     more = tmp_path / "more.csv"
     more.write_text("review\n" + "\n".join(f"a film like number {n}" for n in range(40)) + "\n")
     on = {"in-domain": ["within-task", {"file": str(more), "columns": {"text": "review"}}]}
-    fit("run", before=[{"pretrain": {**PRETRAIN["pretrain"], "corpus": on}}])
+    fit("run", stages=[{"pretrain": {**PRETRAIN["pretrain"], "corpus": on}}])
     rows = json.loads((kept(cache)[0] / "data.json").read_text())["parts"]
-    own = len((tmp_path / "run" / "recipe.yaml").read_text()) and Run(tmp_path / "run").data["parts"]["train"]["rows"]
+    own = len((tmp_path / "run" / "recipe.yaml").read_text()) and RunFolder(tmp_path / "run").data.parts["train"].rows
     assert rows["train"]["rows"] + rows["test"]["rows"] == own + 40
 
 
 @pytest.mark.parametrize(
     ("said", "match"),
     [
-        ({"before": [{"pretrain": {"corpus": "everything"}}]}, "expected within-task"),
-        ({"before": [{}]}, "expected one of pretrain"),
-        ({"before": [{"pretrain": {"steps": 3, "training": {"max_steps": 4}}}]}, "drop one"),
+        ({"stages": [{"pretrain": {"corpus": "everything"}}]}, "expected within-task"),
+        ({"stages": [{}]}, "expected one of pretrain"),
+        ({"stages": [{"pretrain": {"steps": 3, "training": {"max_steps": 4}}}]}, "drop one"),
         ({"from_scratch": {"hidden_size": 30, "num_heads": 4}}, "does not divide"),
-        ({"model": "x", "scratch": {}}, "drop one"),
+        ({"model": "x", "from_scratch": {}}, "drop one"),
     ],
 )
 def test_what_does_not_go_together_is_refused(said, match):
     with pytest.raises(RecipeError, match=match):
-        make_recipe({**({} if "scratch" in said else {"model": "x"}), "data.train": "x.csv", **said})
+        make_recipe({**({} if "from_scratch" in said else {"model": "x"}), "data.train": "x.csv", **said})
 
 
 @pytest.fixture
@@ -149,14 +149,14 @@ def other(encoder, files, tmp_path):
 
 def test_three_stages_in_one_recipe(fit, cache, other):
     several = {"multitask": {"with": [other], "training": {**LEARN["training"], "max_steps": 6}}}
-    run = fit("run", before=[PRETRAIN, several])
+    run = fit("run", stages=[PRETRAIN, several])
     [stage] = kept(cache, "multitask")
     told = json.loads((run.folder / "stages/02-multitask/stage.json").read_text())
     assert set(told["metrics"]) == {"own", "stars"}
     assert warmstart.load(stage / "heads" / "stars").predict(["a good film"])[0].keys() == {"score"}
     assert (run.folder / "stages/03-finetune/history.json").is_file()
     notes = Trouble(1, crash)
-    fit("again", notes, before=[PRETRAIN, several])
+    fit("again", notes, stages=[PRETRAIN, several])
     assert len([line for line in notes.said if "is finished" in line]) == 3
 
 
@@ -176,16 +176,16 @@ def test_a_crash_in_any_stage_of_three(fit, monkeypatch, tmp_path, other, step):
                 self.what()
 
     with pytest.raises(Crash):
-        fit("run", Late(step, crash), before=[PRETRAIN, several])
-    run = fit("run", before=[PRETRAIN, several])
+        fit("run", Late(step, crash), stages=[PRETRAIN, several])
+    run = fit("run", stages=[PRETRAIN, several])
     monkeypatch.setenv("WARMSTART_CACHE", str(tmp_path / "other"))
-    whole = fit("whole", before=[PRETRAIN, several])
+    whole = fit("whole", stages=[PRETRAIN, several])
     assert all(one.equal(two) for one, two in zip(weights(run).values(), weights(whole).values(), strict=True))
 
 
 def test_an_encoder_from_scratch(fit, cache):
-    small = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 300, "tokens": 48}
-    run = fit("run", model="", scratch=small)
+    small = {"num_layers": 1, "hidden_size": 16, "num_heads": 2, "vocab_size": 300, "max_tokens": 48}
+    run = fit("run", model="", from_scratch=small)
     assert run.folder.joinpath("stages/01-scratch").is_dir()
     assert run.folder.joinpath("stages/03-finetune").is_dir()
     assert weights(run)["bert.encoder.layer.0.output.dense.weight"].shape == (16, 64)
@@ -196,9 +196,9 @@ def test_what_each_stage_forgets_is_seen_from_the_first_encoder(fit, other, tmp_
     general = tmp_path / "general.txt"
     general.write_text("\n\n".join(f"alice and bob saw film {n} in paris and loved it" for n in range(24)))
     several = {"multitask": {"with": [other], "training": {**LEARN["training"], "max_steps": 4}}}
-    run = fit("run", before=[PRETRAIN, several], forgetting={"text": str(general), "rows": 8})
+    run = fit("run", stages=[PRETRAIN, several], forgetting={"text": str(general), "rows": 8})
     assert list(run.forgetting) == ["01-pretrain", "02-multitask", "03-finetune"]
-    ends = [(one["seen"][0]["agreement"][-1], one["seen"][-1]["agreement"][-1]) for one in run.forgetting.values()]
+    ends = [(one.seen[0].cka[-1], one.seen[-1].cka[-1]) for one in run.forgetting.values()]
     assert ends[0][0] == pytest.approx(1, abs=1e-4), "the first stage starts from the encoder itself"
     assert ends[0][1] < 1
     for before, after in itertools.pairwise(ends):
@@ -207,7 +207,7 @@ def test_what_each_stage_forgets_is_seen_from_the_first_encoder(fit, other, tmp_
 
 def test_a_complete_recipe_is_read_again(encoder, files, other, tmp_path):
     several = {"multitask": {"with": [other]}}
-    made = make_recipe({"model": encoder, "data.train": files["train"], "before": [PRETRAIN, several]})
+    made = make_recipe({"model": encoder, "data.train": files["train"], "stages": [PRETRAIN, several]})
     path = tmp_path / "recipe.yaml"
     path.write_text(made.yaml())
     assert load_recipe(path) == made
@@ -215,7 +215,7 @@ def test_a_complete_recipe_is_read_again(encoder, files, other, tmp_path):
 
 def test_every_stage_is_planned(encoder, files, other, cache, tmp_path):
     several = {"multitask": {"with": [other], "training": {"max_steps": 6, "batch_size": 16}}}
-    made = make_recipe({"model": encoder, "data.train": files["train"], "before": [PRETRAIN, several]})
+    made = make_recipe({"model": encoder, "data.train": files["train"], "stages": [PRETRAIN, several]})
     path = tmp_path / "recipe.yaml"
     path.write_text(made.yaml())
     told = CliRunner().invoke(app, ["plan", str(path), "--hardware", "t4", "--json"])

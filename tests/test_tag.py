@@ -27,7 +27,7 @@ WORDS = st.lists(
 
 def task(**options):
     answers = [[{"start": 0, "end": 1, "label": label} for label in ("LOC", "PER")]]
-    return Tag.learn(TagOptions(**options), answers, False)
+    return Tag.from_answers(TagOptions(**options), answers, False)
 
 
 @st.composite
@@ -58,7 +58,7 @@ def answer(tag, row, window, tokenizer, batch=3):
     for start in range(0, len(asked), batch):
         labels = tag.collate(learned[start : start + batch], tokenizer)["labels"]
         scores = torch.nn.functional.one_hot(labels.clamp(min=0), len(tag.labels)).float() * 50
-        parts += tag.read({"logits": scores}, asked[start : start + batch])
+        parts += tag.decode({"logits": scores}, asked[start : start + batch])
     return tag.merge(row, asked, parts), learned
 
 
@@ -67,8 +67,8 @@ def answer(tag, row, window, tokenizer, batch=3):
 def test_what_is_learned_is_what_is_given_in_windows_of_any_size(row, tokens, overlap, data):
     options = {
         "scheme": data.draw(st.sampled_from(["BIO", "IOBES"])),
-        "units": data.draw(st.sampled_from(["word", "character"])),
-        "score_pieces": data.draw(st.sampled_from(["first", "last", "all"])),
+        "tokenize_by": data.draw(st.sampled_from(["word", "character"])),
+        "subtoken_pooling": data.draw(st.sampled_from(["first", "last", "mean"])),
     }
     tag, tokenizer = task(**options), TOKENIZERS[data.draw(st.sampled_from(["left", "right"]))]
     if data.draw(st.booleans()):
@@ -76,9 +76,9 @@ def test_what_is_learned_is_what_is_given_in_windows_of_any_size(row, tokens, ov
     found, features = answer(tag, row, Window(tokens, "slices", overlap=overlap), tokenizer)
     assert [{key: one[key] for key in ("start", "end", "label")} for one in found["entities"]] == row["entities"]
     assert all(one["text"] == row["text"][one["start"] : one["end"]] for one in found["entities"])
-    assert sum(feature["lost"] for feature in features) == 0
+    assert sum(feature["misaligned"] for feature in features) == 0
     assert sum(feature["cut"] for feature in features) == 0
-    if options["score_pieces"] != "all":
+    if options["subtoken_pooling"] != "mean":
         scored = sum(label != IGNORED for feature in features for label in feature["labels"])
         whole = tag.encode({name: [value] for name, value in row.items()}, tokenizer, Window(5000, "slices"))
         assert scored == sum(label != IGNORED for label in whole[0]["labels"])
@@ -91,10 +91,10 @@ def test_an_entity_inside_a_word_is_counted_and_learned_as_the_word():
     row = {"text": "in londontown", "entities": [{"start": 3, "end": 9, "label": "LOC"}]}
     window = Window(64, "slices")
     found, [feature] = answer(task(), row, window, TOKENIZERS["right"])
-    assert feature["lost"] == 1
+    assert feature["misaligned"] == 1
     assert [(one["start"], one["end"]) for one in found["entities"]] == [(3, 13)]
-    found, [feature] = answer(task(units="character"), row, window, TOKENIZERS["right"])
-    assert feature["lost"] == 0
+    found, [feature] = answer(task(tokenize_by="character"), row, window, TOKENIZERS["right"])
+    assert feature["misaligned"] == 0
     assert [(one["start"], one["end"]) for one in found["entities"]] == [(3, 9)]
 
 
@@ -112,7 +112,7 @@ def test_scores_are_those_of_exact_places(pairs):
         [{(n, e["start"], e["end"], e["label"]) for n, row in enumerate(some) for e in row}] for some in (gold, given_)
     ]
     true, found = sets[0][0], sets[1][0]
-    scores = task().metrics(gold, [{"entities": row} for row in given_])
+    scores = task().compute_metrics({"entities": gold}, [{"entities": row} for row in given_])
     if not true and not found:
         assert all(score != score for score in scores.values())
         return
@@ -132,12 +132,12 @@ def test_an_i_without_a_b_is_no_entity():
 
 
 def test_settings_that_do_not_go_together_are_refused():
-    with pytest.raises(RecipeError, match="score_pieces: first or last"):
-        task(crf=True, score_pieces="all")
+    with pytest.raises(RecipeError, match=r"task\.subtoken_pooling: first or last"):
+        task(crf=True, subtoken_pooling="mean")
     with pytest.raises(RecipeError, match=r"training\.label_smoothing"):
         task(crf=True).loss(0.1)
     with pytest.raises(DataError, match="no training row has an entity"):
-        Tag.learn(TagOptions(), [[], []], False)
+        Tag.from_answers(TagOptions(), [[], []], False)
 
 
 CONLL = "".join(
@@ -158,7 +158,7 @@ def run(encoder, tmp_path_factory):
     said = ["fit", file, "--task", "tag", "--model", encoder, "--test", file, "--out", str(folder / "run"), "--json"]
     made = CliRunner().invoke(app, [*said, *(word for one in sets for word in ("--set", one))], catch_exceptions=False)
     assert made.exit_code == 0, made.output
-    return warmstart.evaluation.run.Run(folder / "run")
+    return warmstart.evaluation.run.RunFolder(folder / "run")
 
 
 def test_from_the_command_line_with_a_crf_beside_the_weights(run, tmp_path):
@@ -202,7 +202,7 @@ def test_a_crf_that_is_gone_is_missed(run, tmp_path):
     with pytest.raises(ModelError, match="a row and a column for each label"):
         load_crf(crf, tmp_path / "model")
     save_file({name: one for name, one in weights.items() if name != "crf.transitions"}, path, {"format": "pt"})
-    with pytest.raises(ModelError, match="say head: new"):
+    with pytest.raises(ModelError, match="set head.reuse: false"):
         load_crf(crf, tmp_path / "model")
 
 

@@ -13,19 +13,19 @@ import torchrun_fit
 from tiny import save_tiny
 
 ORDERS = {
-    "random": {"order": "random"},
-    "by-length": {"order": "by-length"},
-    "tokens": {"order": "by-length", "batch_tokens": 400},
-    "unfreezing": {"order": "by-length"},
-    "frozen": {"order": "by-length"},
-    "masked": {"order": "by-length"},
+    "random": {"batching": "random"},
+    "by-length": {"batching": "by-length"},
+    "tokens": {"batching": "by-length", "batch_tokens": 400},
+    "unfreezing": {"batching": "by-length"},
+    "frozen": {"batching": "by-length"},
+    "masked": {"batching": "by-length"},
 }
 MORE = {
     "unfreezing": {"layers": {"unfreeze": "gradual"}},
     "frozen": {"layers": {"freeze": "encoder"}, "head": {"type": "bilstm"}},
     # Two means, one over tokens and one over pairs, of which no two batches have as many.
     "masked": {
-        "task": {"name": "masked", "objective": "mlm+sop", "mask": [0.1, 0.5], "unit": "word"},
+        "task": {"name": "masked", "objective": "mlm+sop", "mlm_probability": [0.1, 0.5], "masking": "whole-word"},
         "trainer": {"logging_steps": 2},
     },
 }
@@ -95,7 +95,7 @@ def several(folder, out, batch, model):
         "out": str(folder / out),
         "model": model,
         "tasks": {"opinion": {"task": "classify", "data.train": str(folder / "train.csv")}, "people": tag},
-        "options": {"training": training, "weights": "uncertainty"},
+        "options": {"training": training, "loss_weights": "uncertainty"},
     }
 
 

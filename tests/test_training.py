@@ -6,14 +6,15 @@ import pytest
 import torch
 
 from tiny import tiny_model, tiny_tokenizer
-from warmstart.data.table import write
+from warmstart.data.arrow_files import write_arrow
 from warmstart.errors import RecipeError
 from warmstart.models.layer_map import LayerMap
 from warmstart.tasks.classify import Classify, ClassifyOptions
-from warmstart.training.settings import Settings, arguments, check_trainer_options
-from warmstart.training.trainer import train
+from warmstart.training.job import TrainingJob
+from warmstart.training.settings import Settings, check_trainer_options, training_arguments
+from warmstart.training.train import train
 
-TASK = Classify.learn(ClassifyOptions(), ["a", "b", "c"], pair=False)
+TASK = Classify.from_answers(ClassifyOptions(), ["a", "b", "c"], pair=False)
 TEXTS = {"text": ["the good film", "bad", "a very boring story", "loved it"] * 4, "label": ["a", "b", "c", "a"] * 4}
 
 
@@ -22,7 +23,7 @@ def rows(tmp_path):
     features = TASK.encode(TEXTS, tiny_tokenizer(), _window())
     columns = {name: [feature[name] for feature in features] for name in ("input_ids", "token_type_ids", "labels")}
     columns["row"] = list(range(len(features)))
-    return write([columns], tmp_path / "rows.arrow")
+    return write_arrow([columns], tmp_path / "rows.arrow")
 
 
 def _window():
@@ -36,12 +37,13 @@ def trained(rows, folder, freeze=False, **settings):
     if freeze:
         LayerMap.of(model).freeze()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    done = train(model, TASK, tiny_tokenizer(), rows, Settings(batch=4, precision="fp32", **settings), Path(folder))
+    settings = Settings(batch_size=4, precision="fp32", **settings)
+    done = train(TrainingJob(model, TASK, tiny_tokenizer(), rows, settings), Path(folder))
     return before, model.state_dict(), done
 
 
 def test_every_weight_moves_and_the_loss_is_noted(rows, tmp_path):
-    before, after, done = trained(rows, tmp_path, epochs=3, rate=1e-3)
+    before, after, done = trained(rows, tmp_path, epochs=3, learning_rate=1e-3)
     still = [name for name in before if torch.equal(before[name], after[name])]
     assert still == []
     assert done.steps == 12
@@ -64,14 +66,14 @@ def test_equal_settings_agree_to_the_bit_and_another_seed_does_not(rows, tmp_pat
 @pytest.mark.parametrize("weights", [None, "balanced"])
 def test_two_batches_accumulated_are_one_of_twice_the_size(rows, tmp_path, weights):
     """The Trainer alone gets this wrong for sequence classifiers: its gradients come out twice as large."""
-    task = Classify.learn(ClassifyOptions(weights=weights), ["a", "b", "c"] * 2, pair=False)
+    task = Classify.from_answers(ClassifyOptions(class_weight=weights), ["a", "b", "c"] * 2, pair=False)
     found = []
     for batch, accumulate in ((8, 1), (4, 2)):
         model = tiny_model("bert", "sequence", 3, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
         options = {"gradient_accumulation_steps": accumulate, "logging_steps": 1, "optim": "sgd"}
-        settings = Settings(batch=batch, rate=1e-2, precision="fp32", epochs=1, clip=0, trainer=options)
-        done = train(model, task, tiny_tokenizer(), rows, settings, Path(tmp_path))
-        found.append((model.classifier.weight.detach().clone(), [entry["gradient_norm"] for entry in done.history]))
+        settings = Settings(batch_size=batch, learning_rate=1e-2, precision="fp32", epochs=1, max_grad_norm=0, trainer=options)
+        done = train(TrainingJob(model, task, tiny_tokenizer(), rows, settings), Path(tmp_path))
+        found.append((model.classifier.weight.detach().clone(), [entry["grad_norm"] for entry in done.history]))
     assert torch.allclose(found[0][0], found[1][0], atol=1e-6)
     assert found[0][1] == pytest.approx(found[1][1], rel=1e-3)
 
@@ -81,8 +83,8 @@ def test_max_steps_stops_early(rows, tmp_path):
 
 
 def test_settings_reach_the_trainer_and_so_do_options_of_its_own(tmp_path):
-    found = arguments(
-        Settings(rate=3e-4, warmup=0.2, clip=0, trainer={"gradient_accumulation_steps": 4}), tmp_path, "fp32"
+    found = training_arguments(
+        Settings(learning_rate=3e-4, warmup=0.2, max_grad_norm=0, trainer={"gradient_accumulation_steps": 4}), tmp_path, "fp32"
     )
     assert found.learning_rate == 3e-4
     assert found.max_grad_norm == 0
@@ -92,7 +94,7 @@ def test_settings_reach_the_trainer_and_so_do_options_of_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("learning_rate", "say it with training.learning_rate"),
+        ("learning_rate", "trainer.learning_rate: set training.learning_rate instead"),
         ("gradient_acumulation_steps", "did you mean 'gradient_accumulation_steps'"),
         ("evaluation_strategy", "did you mean 'eval_strategy'"),
     ],
@@ -106,15 +108,15 @@ def test_weights_of_labels_change_the_loss():
     logits = torch.tensor([[2.0, 0.0], [0.0, 0.0]])
     labels = torch.tensor([0, 1])
     plain = torch.nn.functional.cross_entropy(logits, labels)
-    task = Classify.learn(ClassifyOptions(weights={"b": 9.0}), ["a", "b"], pair=False)
+    task = Classify.from_answers(ClassifyOptions(class_weight={"b": 9.0}), ["a", "b"], pair=False)
     weighted = task.loss()({"logits": logits}, labels)
     first, second = torch.nn.functional.cross_entropy(logits, labels, reduction="none")
     assert weighted == pytest.approx(float((first + 9 * second) / 10))
     assert float(weighted) != pytest.approx(float(plain))
-    balanced = Classify.learn(ClassifyOptions(weights="balanced"), ["a", "a", "a", "b"], pair=False)
+    balanced = Classify.from_answers(ClassifyOptions(class_weight="balanced"), ["a", "a", "a", "b"], pair=False)
     assert balanced.weights == pytest.approx([4 / 6, 4 / 2])
 
 
 def test_a_weight_for_an_unknown_label_is_refused():
     with pytest.raises(RecipeError, match=r"'Pos' is not a label of the data; did you mean 'pos'"):
-        Classify.learn(ClassifyOptions(weights={"Pos": 2.0}), ["pos", "neg"], pair=False)
+        Classify.from_answers(ClassifyOptions(class_weight={"Pos": 2.0}), ["pos", "neg"], pair=False)

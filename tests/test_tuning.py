@@ -14,15 +14,16 @@ from torch.nn import functional as F
 import warmstart
 from small import FAST
 from tiny import tiny_model, tiny_tokenizer
-from warmstart.data.table import write
+from warmstart.data.arrow_files import write_arrow
 from warmstart.errors import RecipeError
 from warmstart.models.layer_map import LayerMap
 from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.text.windows import Window
-from warmstart.training.r_drop import divergence, doubled
-from warmstart.training.schedules import SCHEDULES, factor, schedule, uncorrected
+from warmstart.training.job import TrainingHooks, TrainingJob
+from warmstart.training.r_drop import divergence, duplicate_batch
+from warmstart.training.schedules import SCHEDULES, lr_factor, make_scheduler, undo_bias_correction
 from warmstart.training.settings import Settings
-from warmstart.training.trainer import train
+from warmstart.training.train import train
 
 
 def slanted_triangular(t, T, cut_frac, ratio):
@@ -34,7 +35,7 @@ def slanted_triangular(t, T, cut_frac, ratio):
 
 def test_slanted_triangular_is_the_papers_equation():
     for t in range(101):
-        assert factor("slanted-triangular", t, 100, 0.1, 32) == pytest.approx(slanted_triangular(t, 100, 0.1, 32))
+        assert lr_factor("slanted-triangular", t, 100, 0.1, 32) == pytest.approx(slanted_triangular(t, 100, 0.1, 32))
 
 
 @pytest.mark.parametrize(
@@ -44,35 +45,35 @@ def test_slanted_triangular_is_the_papers_equation():
         "cosine": lambda x: 0.5 * (1 + math.cos(math.pi * x)),
         "constant": lambda x: 1,
         "reverse-annealing": lambda x: 1 / 32 + 31 / 32 * 0.5 * (1 - math.cos(math.pi * x)),
-        "stable-decay": lambda x: 1 if x <= 0.8 else (1 - x) * 5,
+        "warmup-stable-decay": lambda x: 1 if x <= 0.8 else (1 - x) * 5,
     }.items(),
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_schedules_equal_their_closed_forms(name, at):
     top = at(0)
     for step in range(20):
-        assert factor(name, step, 200, 0.1) == pytest.approx(top * step / 20)
+        assert lr_factor(name, step, 200, 0.1) == pytest.approx(top * step / 20)
     for step in range(20, 201):
-        assert factor(name, step, 200, 0.1) == pytest.approx(at((step - 20) / 180), abs=1e-12)
+        assert lr_factor(name, step, 200, 0.1) == pytest.approx(at((step - 20) / 180), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
 @given(step=st.integers(0, 1000), steps=st.integers(1, 1000), warmup=st.floats(0, 0.99), ratio=st.floats(1, 100))
 def test_a_factor_is_never_below_zero_or_above_the_peak(name, step, steps, warmup, ratio):
-    assert 0 <= factor(name, min(step, steps), steps, warmup, ratio) <= 1 + 1e-12
+    assert 0 <= lr_factor(name, min(step, steps), steps, warmup, ratio) <= 1 + 1e-12
 
 
 def test_a_schedule_keeps_the_ratio_between_layers():
     layers = LayerMap.of(tiny_model("bert"))
-    optimizer = torch.optim.AdamW(layers.param_groups(rate=1.0, decay=0.5))
-    follows = schedule(optimizer, "linear", 10, warmup=0.0)
+    optimizer = torch.optim.AdamW(layers.param_groups(learning_rate=1.0, lr_decay=0.5))
+    follows = make_scheduler(optimizer, "linear", 10, warmup=0.0)
     for step in range(10):
         rates = [group["lr"] for group in optimizer.param_groups]
         assert rates == pytest.approx([group["initial_lr"] * (1 - step / 10) for group in optimizer.param_groups])
         optimizer.step()
         follows.step()
     with pytest.raises(RecipeError, match=r"training\.lr_schedule: found 'liner'; did you mean 'linear'"):
-        schedule(optimizer, "liner", 10)
+        make_scheduler(optimizer, "liner", 10)
 
 
 def test_the_factor_without_bias_correction_gives_the_steps_of_berts_first_optimizer():
@@ -81,7 +82,7 @@ def test_the_factor_without_bias_correction_gives_the_steps_of_berts_first_optim
     optimizer = torch.optim.AdamW([ours], lr=1.0, weight_decay=0.0, eps=1e-12)
     m, v, theirs = torch.zeros(2), torch.zeros(2), start.clone()
     for step, gradient in enumerate(gradients):
-        optimizer.param_groups[0]["lr"] = 0.01 * uncorrected(step)
+        optimizer.param_groups[0]["lr"] = 0.01 * undo_bias_correction(step)
         ours.grad = gradient
         optimizer.step()
         m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
@@ -100,12 +101,12 @@ def test_what_two_passes_differ_by_is_the_papers_divergence():
     torch.testing.assert_close(divergence(logits, "multi_label_classification"), (one + two).mean() / 2)
     torch.testing.assert_close(divergence(logits, "regression"), (logits[:3] - logits[3:]).square().mean())
     assert divergence(torch.cat([logits, logits]), None) == 0
-    assert doubled({"a": torch.tensor([1, 2])})["a"].tolist() == [1, 2, 1, 2]
+    assert duplicate_batch({"a": torch.tensor([1, 2])})["a"].tolist() == [1, 2, 1, 2]
 
 
 def test_smoothing_spreads_the_target_and_a_score_refuses_it(encoder, files, tmp_path):
     scores, labels = torch.randn(5, 3), torch.tensor([0, 1, 2, 0, 1])
-    task = Classify.learn(ClassifyOptions(), ["a", "b", "c"], pair=False)
+    task = Classify.from_answers(ClassifyOptions(), ["a", "b", "c"], pair=False)
     target = 0.9 * F.one_hot(labels, 3) + 0.1 / 3
     expected = -(target * scores.log_softmax(-1)).sum(-1).mean()
     torch.testing.assert_close(task.loss(0.1)({"logits": scores}, labels), expected)
@@ -121,19 +122,18 @@ def rows(tmp_path):
     texts = {"text": ["the good film", "bad", "a boring story", "loved it"] * 4, "label": ["a", "b", "c", "a"] * 4}
     features = TASK.encode(texts, tiny_tokenizer(), Window(32))
     columns = {name: [feature[name] for feature in features] for name in ("input_ids", "token_type_ids", "labels")}
-    return write([{**columns, "row": list(range(len(features)))}], tmp_path / "rows.arrow")
+    return write_arrow([{**columns, "row": list(range(len(features)))}], tmp_path / "rows.arrow")
 
 
-TASK = Classify.learn(ClassifyOptions(), ["a", "b", "c"], pair=False)
+TASK = Classify.from_answers(ClassifyOptions(), ["a", "b", "c"], pair=False)
 
 
 def trained(rows, folder, measure=None, **settings):
     model = tiny_model("bert", "sequence", num_labels=3)
     model.config.problem_type = "single_label_classification"
-    settings = Settings(**{"batch": 4, "precision": "fp32", "rate": 1e-3, "epochs": 3, **settings})
-    return model, train(
-        model, TASK, tiny_tokenizer(), rows, settings, Path(folder), measure=measure and (lambda: measure(model))
-    )
+    settings = Settings(**{"batch_size": 4, "precision": "fp32", "learning_rate": 1e-3, "epochs": 3, **settings})
+    hooks = TrainingHooks(evaluate=measure and (lambda: measure(model)))
+    return model, train(TrainingJob(model, TASK, tiny_tokenizer(), rows, settings), Path(folder), hooks=hooks)
 
 
 def test_averaging_leaves_the_mean_of_the_last_epochs(rows, tmp_path):
@@ -143,8 +143,8 @@ def test_averaging_leaves_the_mean_of_the_last_epochs(rows, tmp_path):
         kept.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
         return float(len(kept))  # ever better, so never stopped
 
-    trained(rows, tmp_path, keep, stop_early=9)
-    averaged, _ = trained(rows, tmp_path, average=2)
+    trained(rows, tmp_path, keep, early_stopping_patience=9)
+    averaged, _ = trained(rows, tmp_path, average_last_epochs=2)
     assert len(kept) == 3
     for name, tensor in averaged.state_dict().items():
         torch.testing.assert_close(tensor, (kept[1][name] + kept[2][name]) / 2)
@@ -157,9 +157,9 @@ def test_early_stopping_keeps_the_best_epoch_and_says_what_it_saw(rows, tmp_path
         kept.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
         return next(values)
 
-    model, done = trained(rows, tmp_path, measure, stop_early=2, epochs=9)
+    model, done = trained(rows, tmp_path, measure, early_stopping_patience=2, epochs=9)
     assert done.steps == 16
-    assert [one["value"] for one in done.measured] == [0.5, 0.7, 0.6, None]
+    assert [one["value"] for one in done.evaluations] == [0.5, 0.7, 0.6, None]
     assert all(torch.equal(tensor, kept[1][name]) for name, tensor in model.state_dict().items())
 
 
@@ -167,9 +167,9 @@ def test_early_stopping_without_dev_rows_and_two_ways_to_keep_weights_are_refuse
     with pytest.raises(
         RecipeError, match=r"training\.early_stopping_patience: there are no dev rows.*data\.split\.dev: 0\.1"
     ):
-        trained(rows, tmp_path, stop_early=1)
+        trained(rows, tmp_path, early_stopping_patience=1)
     with pytest.raises(RecipeError, match=r"training\.average_last_epochs and training\.early_stopping_patience"):
-        trained(rows, tmp_path, lambda model: 1.0, stop_early=1, average=2)
+        trained(rows, tmp_path, lambda model: 1.0, early_stopping_patience=1, average_last_epochs=2)
 
 
 @pytest.fixture
@@ -186,21 +186,21 @@ def fit(encoder, files, tmp_path):
 
 
 def test_early_stopping_in_a_run_measures_the_dev_rows(fit):
-    run = fit({"epochs": 20, "stop_early": 2}, **{"data.split.dev": 0.25})
-    measured = run.training["measured"]
+    run = fit({"epochs": 20, "early_stopping_patience": 2}, **{"data.split.dev": 0.25})
+    measured = run.training.measured
     assert len(measured) < 20
     assert run.metrics["dev"]["accuracy"] == pytest.approx(max(one["value"] for one in measured))
 
 
 def test_small_data_is_trained_for_as_many_steps_as_asked_for(rows, tmp_path):
-    assert trained(rows, tmp_path, epochs=None, least_steps=30)[1].steps == 32
-    assert trained(rows, tmp_path, epochs=None, least_steps=5)[1].steps == 12
-    assert trained(rows, tmp_path, epochs=1, least_steps=30)[1].steps == 4
+    assert trained(rows, tmp_path, epochs=None, min_steps=30)[1].steps == 32
+    assert trained(rows, tmp_path, epochs=None, min_steps=5)[1].steps == 12
+    assert trained(rows, tmp_path, epochs=1, min_steps=30)[1].steps == 4
 
 
 def test_r_drop_changes_what_is_learned_and_frozen_layers_keep_every_bit(rows, tmp_path):
     plain, _ = trained(rows, tmp_path)
-    other, _ = trained(rows, tmp_path, rdrop=1.0)
+    other, _ = trained(rows, tmp_path, r_drop=1.0)
     assert not torch.equal(plain.classifier.weight, other.classifier.weight)
     frozen, _ = trained(rows, tmp_path, freeze=2)
     start = tiny_model("bert", "sequence", num_labels=3)
@@ -230,11 +230,11 @@ def test_a_model_trained_with_lora_opens_without_it_and_kept_its_embeddings(fit,
         ({"training": {"batch_tokens": 4}}, r"training\.batch_tokens: found 4, but a row has \d+ tokens"),
         (
             {"training": {"batch_tokens": 400, "batching": "random"}},
-            r"training\.batch_tokens: needs rows of like length",
+            r"training\.batch_tokens: needs rows of similar length",
         ),
         ({"layers": {"reinit_top": 4}}, r"layers\.reinit_top: found 4; this encoder has 3 blocks"),
     ],
-    ids=["freeze", "stop_early", "batch_tokens", "order", "renew"],
+    ids=["freeze", "early_stopping_patience", "batch_tokens", "batching", "reinit_top"],
 )
 def test_what_cannot_be_is_refused_before_a_folder_is_left(encoder, files, tmp_path, settings, told):
     with pytest.raises(RecipeError, match=told):

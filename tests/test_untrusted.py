@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,12 @@ from tiny import ARCHITECTURES, save_tiny
 from warmstart.cli import show
 from warmstart.cli.main import _complain
 from warmstart.errors import ModelError, RunError, WarmstartError
-from warmstart.models.loading import load_config, load_encoder, load_plain, load_tokenizer
+from warmstart.models.loading import load_as_saved, load_config, load_model, load_tokenizer
 from warmstart.models.security import folder as untrusted
 from warmstart.models.security.folder import check_folder
-from warmstart.models.security.tokenizer import endless
-from warmstart.training.checkpoints import Checkpoints, load_state
+from warmstart.models.security.tokenizer import backtracking_risk
+from warmstart.training.checkpoint_state import load_state, save_state
+from warmstart.training.checkpoints import CheckpointStore
 
 PROOF = Path(__file__).resolve().parents[1] / "proofs" / "hostile.py"
 
@@ -61,7 +63,7 @@ def test_there_are_sixty_or_more_and_no_name_is_there_twice():
 def test_every_architecture_opens(name, tmp_path):
     folder = str(save_tiny(tmp_path / name, name))
     load_tokenizer(folder)
-    assert load_plain(folder).config.model_type == load_config(folder).model_type
+    assert load_as_saved(folder).config.model_type == load_config(folder).model_type
 
 
 @pytest.mark.real
@@ -69,7 +71,7 @@ def test_every_architecture_opens(name, tmp_path):
 def test_real_folders_open(name, shared):
     script = shared / "weights" / "get.py"
     folder = subprocess.run([script, name], check=True, capture_output=True, text=True).stdout.strip()
-    load_encoder(folder, "AutoModelForSequenceClassification", {"num_labels": 2}, load_tokenizer(folder))
+    load_model(folder, "AutoModelForSequenceClassification", {"num_labels": 2}, load_tokenizer(folder))
 
 
 def test_a_folder_is_read_again_only_when_it_changed(benign, tmp_path, monkeypatch):
@@ -89,7 +91,7 @@ def test_a_folder_is_read_again_only_when_it_changed(benign, tmp_path, monkeypat
 
 def test_a_folder_may_be_reached_over_a_link(benign, tmp_path):
     (tmp_path / "link").symlink_to(benign / "model")
-    load_plain(str(tmp_path / "link"))
+    load_as_saved(str(tmp_path / "link"))
 
 
 @pytest.mark.parametrize(
@@ -102,32 +104,32 @@ def test_a_folder_may_be_reached_over_a_link(benign, tmp_path):
     ],
 )
 def test_the_patterns_of_known_tokenizers_are_taken(pattern):
-    assert endless(pattern) is None
+    assert backtracking_risk(pattern) is None
 
 
 @pytest.mark.parametrize(
     "pattern", ["(a+)+", "(a*)*b", "(?:a|a)+", "((a+)b)*", "(a{2,})+", r"([a-z]+\s?){1,}", r"(x+x+)+y"]
 )
 def test_patterns_that_take_for_ever_are_seen(pattern):
-    assert endless(pattern)
+    assert backtracking_risk(pattern)
 
 
 @pytest.mark.parametrize(
     "state", ["[]", "{", '{"items": 5}', '{"tensor": "none"}', '{"items": [[1]]}', '{"a": 1, "b": 2}', '{"list": [1]}']
 )
 def test_a_state_of_another_shape_is_no_checkpoint(tmp_path, state):
-    path = Checkpoints(tmp_path).save(1, {"a": 1}, {})
+    path = CheckpointStore(tmp_path).save(1, partial(save_state, {"a": 1}))
     (path / "state.json").write_text(state)
     with pytest.raises(RunError, match=r"state\.json"):
         load_state(path)
 
 
 def test_a_manifest_without_an_identity_is_none_of_ours(tmp_path):
-    path = Checkpoints(tmp_path, {"a": 1}).save(1, {"a": 1}, {})
+    path = CheckpointStore(tmp_path, {"a": 1}).save(1, partial(save_state, {"a": 1}))
     manifest = json.loads((path / "manifest.json").read_text())
     (path / "manifest.json").write_text(json.dumps(sealed(manifest | {"identity": [1]})))
     with pytest.raises(RunError, match="no identity"):
-        Checkpoints(tmp_path, {"a": 1}).newest()
+        CheckpointStore(tmp_path, {"a": 1}).newest()
 
 
 @pytest.mark.parametrize("data", ["{}", '{"parts": 5}', '{"parts": {"a": {"rows": "x", "files": 1}}}', "[]"])

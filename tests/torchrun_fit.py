@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import warmstart
-from warmstart.errors import Stopped
-from warmstart.pipeline.multitask import multitask
-from warmstart.recipe import Multitask, make_recipe
+from warmstart.errors import StoppedError
+from warmstart.pipeline.multitask import train_multitask
+from warmstart.pipeline.multitask_recipes import MultitaskStage
+from warmstart.recipe import MultitaskOptions, make_recipe
 from warmstart.runtime import processes
 from warmstart.training import trainer as training
 
@@ -36,7 +37,7 @@ class Alarm:
         if self.name == "training" and amount == 1 and self.done == self.stop:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    def say(self, text):
+    def log(self, text):
         pass
 
 
@@ -54,20 +55,21 @@ def fit(stop, noted, **settings):
         run = warmstart.fit(**settings, progress=Alarm(stop))
         assert run.finished
         assert "test" in run.metrics  # every process finds a finished run
-    except Stopped as stopped:
+    except StoppedError as stopped:
         seen["said"] = str(stopped)
     training._Trainer.training_step = step_of
-    Path(f"{noted}.{processes.index()}").write_text(json.dumps(seen))
+    Path(f"{noted}.{processes.rank()}").write_text(json.dumps(seen))
 
 
 def several(out, model, tasks, options):
     """Learn several tasks on one encoder; each is a recipe's task and data."""
     folder = Path(out)
     work = folder / ".work"
-    with processes.main_first():
+    with processes.main_process_first():
         work.mkdir(parents=True, exist_ok=True)
     recipes = {name: make_recipe({"model": model, **values}) for name, values in tasks.items()}
-    multitask(recipes, Multitask(**{"with": ["others.yaml"]}, **options), folder, cache=folder / "cache", work=work)
+    stage = MultitaskStage(recipes, MultitaskOptions(**{"with": ["others.yaml"]}, **options))
+    train_multitask(stage, folder, folder / "cache", work)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ The public names are loaded when they are first used, so that importing warmstar
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from warmstart.api import Run, compare, export, features, fit, load
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from warmstart.inference.predictor import Predictor
     from warmstart.models.layer_map import LayerMap
     from warmstart.recipe import Recipe
+
+__version__ = "0.1.0.dev0"
 
 _HOMES = {
     "Extractor": "warmstart.inference.features",
@@ -50,7 +52,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'warmstart' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

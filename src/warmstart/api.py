@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from warmstart import tasks
 from warmstart.deploy.export.export_run import export
 from warmstart.errors import RecipeError
 from warmstart.evaluation.run import RunFolder
-from warmstart.experiments.compare_runs import Beside, beside
-from warmstart.experiments.evidence import gather
+from warmstart.experiments.compare_runs import RunComparison, compare_runs
+from warmstart.experiments.evidence import run_repeated
 from warmstart.inference.features import Extractor, Vectors
 from warmstart.inference.predictor import Predictor, Text
+from warmstart.options import Value
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
 from warmstart.report.model_card import write_card
@@ -28,7 +29,7 @@ class Run(RunFolder):
     """A finished run: its metrics, its predictions, its report and its model, from its folder."""
 
     def report(self, out: str | Path | None = None) -> Path:
-        """Write the run's report, one HTML file, and its model card; gives the report's path.
+        """Write the run's report, one HTML file, and its model card; returns the path of the report.
 
         Args:
             out: The file; `report.html` in the run's folder by default.
@@ -48,51 +49,60 @@ def fit(
     test: str | None = None,
     progress: Progress = silent,
     resume_anyway: Iterable[str] = (),
-    **parts: Any,
+    **fields: Value,
 ) -> Run:
-    """Train a model and measure it.
+    """Train a model and evaluate it.
 
     Args:
-        recipe: A recipe file, `recipes:NAME` for one that comes with warmstart, or a `Recipe`; or none, and everything
-            said by the other arguments.
-        out: The run's folder; `runs/` and the name of the recipe or the training file by default.
-        text: The file's column with the text; `pair` and `label` likewise.
+        recipe: A recipe file, `recipes:NAME` for one that comes with warmstart, or a `Recipe`; or None, with everything
+            in the other arguments.
+        out: The run's folder; by default `runs/` and the name of the recipe or the training file.
+        text: The column with the text; `pair` and `label` likewise.
         train: The training file; `dev` and `test` likewise.
-        progress: What shows progress; nothing by default.
-        resume_anyway: What may differ from when a run in `out` was stopped, by the names its refusal gives.
-        parts: Any field of a recipe: `model=…`, `task="score"`, `training={"learning_rate": 1e-4}`,
-            `window={"max_tokens": 128}`.
+        progress: Where to report progress; by default nowhere.
+        resume_anyway: What may differ when a stopped run in `out` is resumed, by the names in the error message.
+        fields: Any field of a recipe: `model=…`, `task="score"`, `training={"learning_rate": 1e-4}`,
+            `window={"max_tokens": 128}`. A task may also be a class of your own.
     """
-    said = {"data.train": train, "data.dev": dev, "data.test": test}
-    said |= {"data.columns.text": text, "data.columns.pair": pair, "data.columns.label": label}
-    changes = {**parts, **{key: value for key, value in said.items() if value is not None}}
+    if "task" in fields:
+        fields["task"] = _known_task(fields["task"])
+    files = {"data.train": train, "data.dev": dev, "data.test": test}
+    columns = {"data.columns.text": text, "data.columns.pair": pair, "data.columns.label": label}
+    changes = {**fields, **{key: value for key, value in (files | columns).items() if value is not None}}
     if isinstance(recipe, Recipe):
         if changes:
             raise RecipeError(f"fit: a Recipe is complete; put {', '.join(changes)} into it")
-        made = recipe
+        complete = recipe
     else:
-        made = load_recipe(recipe, changes) if recipe is not None else make_recipe(changes, "fit")
-    own = isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED)
-    folder = out or default_folder(made, str(recipe) if own else None)
-    do = gather if made.repeated or made.select != "best" else run_recipe
-    run = Run(do(made, folder, progress, resume_anyway=resume_anyway).folder)
-    if processes.is_main():
+        complete = load_recipe(recipe, changes) if recipe is not None else make_recipe(changes, "fit")
+    is_file = isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED)
+    folder = out or default_folder(complete, str(recipe) if is_file else None)
+    train_recipe = run_repeated if complete.repeated or complete.select != "best" else run_recipe
+    run = Run(train_recipe(complete, folder, progress, resume_anyway=resume_anyway).folder)
+    if processes.is_main_process():
         write_card(read_facts(run.folder))
     return run
 
 
+def _known_task(task: Value) -> Value:
+    """The task by its name; a class is made known to this process first."""
+    if isinstance(task, Mapping):
+        return {**task, **({"name": _known_task(task["name"])} if "name" in task else {})}
+    return tasks.use(task) if isinstance(task, type) else task
+
+
 def load(path: str | Path, precision: str = "fp32", engine: str = "torch") -> Predictor:
-    """Open a run, or the model folder of one, ready to answer."""
+    """Load a run, or the model folder of one, ready to predict."""
     return Predictor.load(path, precision, engine)
 
 
-def compare(runs: Sequence[str | Path]) -> Beside:
-    """Hold finished runs side by side, each compared with the first: by how much they differ, and how sure that is.
+def compare(runs: Sequence[str | Path]) -> RunComparison:
+    """Compare finished runs with the first of them: by how much they differ, and how certain that is.
 
     Args:
         runs: Runs, runs of several seeds, or folders of runs `seed-0`, `seed-1` ….
     """
-    return beside(runs)
+    return compare_runs(runs)
 
 
 def features(
@@ -106,17 +116,17 @@ def features(
     batch_size: int = 64,
     precision: str = "fp32",
 ) -> Vectors:
-    """Vectors of texts from any layer of an encoder, in one array of shape (texts, width).
+    """Embeddings of texts from any layer of an encoder, in one array of shape (texts, width).
 
-    For more texts than fit into memory take `Extractor`, whose `stream` gives some at a time.
+    For more texts than fit into memory use `Extractor`, whose `stream` yields some at a time.
 
     Args:
         texts: Texts, or pairs of them.
         model: The encoder: a folder, a name on the Hugging Face Hub, or a run.
-        layers: As in `Extractor`; `all` gives an array of shape (texts, layers, width).
+        layers: As in `Extractor`; `all` returns an array of shape (texts, layers, width).
         pooling: As in `Extractor`.
         max_tokens: As in `Extractor.load`, like `window` and `precision`.
-        batch_size: The most rows of tokens that are computed at once.
+        batch_size: The most inputs per batch.
     """
     return Extractor.load(model, layers, pooling, max_tokens, window, precision).vectors(texts, batch_size)
 

@@ -1,24 +1,55 @@
 """One tree of exceptions, so that a caller can catch as much or as little as wanted.
 
     WarmstartError               anything warmstart raises on purpose
-    ├── RecipeError              a recipe or an option says something impossible
+    ├── RecipeError              a recipe or an option is invalid
     ├── DataError                a data file holds something unexpected
     ├── ModelError               a model folder or name cannot be used
-    ├── RunError                 a run folder is missing, unfinished or already taken
-    │   └── Busy                 another process makes what is wanted at present
-    ├── MissingExtra             an optional package is not installed
-    ├── TrainingError            a training went wrong: its loss is no number
+    ├── RunError                 a run folder is missing, unfinished or already in use
+    │   └── BusyError            another process is making the same thing right now
+    ├── MissingExtraError        an optional package is not installed
+    ├── TrainingError            a training failed: its loss is NaN or infinite
     ├── DiskError                the disk is full, or a folder cannot be written to
-    └── Stopped                  a signal stopped a training, which was saved first
+    ├── PluginError              an object that another package registers cannot be used
+    └── StoppedError             a signal stopped a training, which was saved first
 
 Every message says what happened, what was found, what was expected, and what to type next.
-The command line prints the message alone and leaves with the class's `exit_code`.
+The command line prints the message and exits with the class's `exit_code`.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, order=True)
+class Location:
+    """Where a row stands: `str(location)` is `reviews.csv:17`, or `reviews.parquet:row 17`.
+
+    Attributes:
+        line: Counted from 1; 0 for the file as a whole.
+        unit: What stands before the number: nothing, or `row ` where a file has rows but no lines.
+    """
+
+    file: str
+    line: int = 0
+    unit: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.unit}{self.line}" if self.file and self.line else self.file
+
+    @property
+    def short(self) -> Location:
+        """The same without the file's folder."""
+        return replace(self, file=self.file.replace("\\", "/").rpartition("/")[2])
+
+    @classmethod
+    def parse(cls, text: str) -> Location:
+        """Read back what `str` wrote, as predictions and diagnoses store it; any other text is taken as a file name."""
+        match = re.fullmatch(r"(.+):(row )?([1-9]\d*)", text, re.DOTALL)
+        return cls(match[1], int(match[3]), match[2] or "") if match else cls(text)
 
 
 class WarmstartError(Exception):
@@ -28,23 +59,49 @@ class WarmstartError(Exception):
 
 
 class RecipeError(WarmstartError):
-    """A recipe or an option says something impossible."""
+    """A recipe or an option is invalid."""
 
     exit_code = 3
 
 
 class DataError(WarmstartError):
-    """A data file holds something unexpected; the message starts with `file:line`.
+    """A data file holds something unexpected; the message starts with `file:line`, as far as they are known.
 
     Attributes:
-        kind: Which fault it is, by its name in the table of `data/faults.py`.
+        problem: The message without its location.
+        kind: Which fault it is, by its name in the table of `data/fault_kinds.py`.
+        location: The file, and the line or row.
+        column: The column of the task or of the file that is at fault, where there is one.
+        row_id: The id of the row, where the file has ids.
     """
 
     exit_code = 4
 
-    def __init__(self, message: str, kind: str = "") -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        problem: str,
+        kind: str = "",
+        *,
+        location: Location | None = None,
+        column: str | None = None,
+        row_id: str | None = None,
+    ) -> None:
+        super().__init__(f"{location}: {problem}" if location else problem)
+        self.problem = problem
         self.kind = kind
+        self.location = location
+        self.column = column
+        self.row_id = row_id
+
+    @property
+    def path(self) -> str | None:
+        """The file that is at fault."""
+        return self.location.file if self.location else None
+
+    @property
+    def line(self) -> int | None:
+        """The line of the file, or the number of the row, that is at fault."""
+        return self.location.line or None if self.location else None
 
 
 class ModelError(WarmstartError):
@@ -54,23 +111,23 @@ class ModelError(WarmstartError):
 
 
 class RunError(WarmstartError):
-    """A run folder is missing, unfinished or already taken."""
+    """A run folder is missing, unfinished or already in use."""
 
     exit_code = 6
 
 
-class Busy(RunError):
-    """Another process makes what is wanted at present; it can be had when that is done."""
+class BusyError(RunError):
+    """Another process is making the same thing right now; try again when it is done."""
 
 
-class MissingExtra(WarmstartError):
-    """An optional package is not installed; the message holds the `pip install` that brings it."""
+class MissingExtraError(WarmstartError):
+    """An optional package is not installed; the message contains the `pip install` command for it."""
 
     exit_code = 7
 
 
 class TrainingError(WarmstartError):
-    """A training went wrong: its loss is no number."""
+    """A training failed: its loss is NaN or infinite."""
 
     exit_code = 8
 
@@ -81,14 +138,20 @@ class DiskError(WarmstartError):
     exit_code = 9
 
 
-class Stopped(WarmstartError):
-    """A signal stopped a training, which was saved first; the same command goes on from there."""
+class PluginError(WarmstartError):
+    """An object that another package registers (see `runtime/plugins.py`) cannot be used."""
+
+    exit_code = 10
+
+
+class StoppedError(WarmstartError):
+    """A signal stopped a training, which was saved first; the same command resumes it."""
 
     exit_code = 75
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Say which known name is meant by a wrong one, or list them all: the tail of an error message."""
+    """The end of an error message about an unknown name: the closest known name, or all of them."""
     names = sorted(known)
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:

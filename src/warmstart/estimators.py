@@ -5,17 +5,24 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from warmstart.errors import DataError
+from warmstart.options import Values
 from warmstart.pipeline.run_recipe import run_recipe
-from warmstart.recipe import MEMORY, make_recipe
+from warmstart.recipe import MEMORY, Recipe, make_recipe
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+    from warmstart.tasks.base import Answer
 
 
 class _TextEstimator(BaseEstimator):  # type: ignore[misc]
@@ -34,7 +41,7 @@ class _TextEstimator(BaseEstimator):  # type: ignore[misc]
         seed: int = 0,
         precision: str = "auto",
         out: str | None = None,
-        options: dict[str, Any] | None = None,
+        options: Values | None = None,
     ) -> None:
         self.model = model
         self.learning_rate = learning_rate
@@ -46,19 +53,19 @@ class _TextEstimator(BaseEstimator):  # type: ignore[misc]
         self.out = out
         self.options = options
 
-    def fit(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+    def fit(self, X: Sequence[object], y: Sequence[object]) -> Self:
         """Train on texts and their answers."""
         texts = _texts(X)
         if len(texts) != len(y):
             raise DataError(f"found {len(texts)} texts and {len(y)} answers; expected as many of each")
         rows = [_row(text, self._answer(answer)) for text, answer in zip(texts, y, strict=True)]
-        folder = _free(Path(self.out)) if self.out else self._temporary()
+        folder = _unused(Path(self.out)) if self.out else self._temporary()
         self.run_ = run_recipe(self._recipe("pair" in rows[0]), folder, rows={"train": rows})
         self.n_features_in_ = 1
         return self
 
-    def _recipe(self, pair: bool) -> Any:
-        said: dict[str, Any] = {
+    def _recipe(self, pair: bool) -> Recipe:
+        fields: Values = {
             "model": self.model,
             "task": self._task,
             "data.train": MEMORY,
@@ -68,28 +75,32 @@ class _TextEstimator(BaseEstimator):  # type: ignore[misc]
             "training.batch_size": self.batch_size,
             "training.precision": self.precision,
             "seed": self.seed,
+            **self._task_options(),
         }
         if pair:
-            said["data.columns.pair"] = "pair"
+            fields["data.columns.pair"] = "pair"
         if self.max_tokens:
-            said["window.max_tokens"] = self.max_tokens
-        return make_recipe({**said, **(self.options or {})}, type(self).__name__)
+            fields["window.max_tokens"] = self.max_tokens
+        return make_recipe({**fields, **(self.options or {})}, type(self).__name__)
+
+    def _task_options(self) -> Values:
+        return {}
 
     def _temporary(self) -> Path:
-        """A folder that goes when this estimator does; give `out` to keep the run."""
+        """A folder that is removed with this estimator; set `out` to keep the run."""
         folder = Path(tempfile.mkdtemp(prefix="warmstart-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return folder
 
-    def _answers(self, X: Sequence[Any]) -> list[dict[str, Any]]:
+    def _predict(self, X: Sequence[object]) -> list[Answer]:
         check_is_fitted(self, "run_")
-        found: list[dict[str, Any]] = self.run_.predict(_texts(X))
-        return found
+        answers: list[Answer] = self.run_.predict(_texts(X))
+        return answers
 
-    def _answer(self, answer: Any) -> Any:
+    def _answer(self, answer: object) -> object:
         return answer
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
@@ -97,63 +108,98 @@ class _TextEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class TextClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc]
-    """Classify texts, or pairs of texts; labels may be of any type, and come back as they were given.
+    """Classify texts, or pairs of texts; labels may be of any type, and are returned as they were given.
 
     Args:
         model: The pretrained encoder: a folder, or a name on the Hugging Face Hub.
+        class_weight: `balanced`, or a mapping from label to its weight in the loss; None for equal weights.
         options: Any other recipe field by its dotted key, as `{"training.lr_schedule": "cosine"}`.
-        out: The run's folder, with a number behind it if it is taken; by default a temporary one, which goes when
-            the estimator does, so that a fitted estimator without `out` cannot be pickled for later.
+        out: The run's folder, with a number appended if it is taken; by default a temporary one, which is removed with
+            the estimator, so that a fitted estimator without `out` cannot be pickled for later.
     """
 
     _task = "classify"
 
-    def fit(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+    def __init__(
+        self,
+        model: str,
+        *,
+        learning_rate: float = 5e-5,
+        epochs: float | None = None,
+        batch_size: int = 32,
+        max_tokens: int | None = None,
+        class_weight: str | Mapping[object, float] | None = None,
+        seed: int = 0,
+        precision: str = "auto",
+        out: str | None = None,
+        options: Values | None = None,
+    ) -> None:
+        super().__init__(
+            model,
+            learning_rate=learning_rate,
+            epochs=epochs,
+            batch_size=batch_size,
+            max_tokens=max_tokens,
+            seed=seed,
+            precision=precision,
+            out=out,
+            options=options,
+        )
+        self.class_weight = class_weight
+
+    def fit(self, X: Sequence[object], y: Sequence[object]) -> Self:
         """Train on texts and their labels."""
         self.classes_ = np.unique(np.asarray(y))
-        self._names = {str(label): index for index, label in enumerate(self.classes_)}
+        self._indices = {str(label): index for index, label in enumerate(self.classes_)}
         return super().fit(X, y)
 
-    def predict(self, X: Sequence[Any]) -> Any:
+    def predict(self, X: Sequence[object]) -> NDArray[Any]:
         """The label of each text."""
-        return self.classes_[[self._names[given["label"]] for given in self._answers(X)]]
+        return self.classes_[[self._indices[answer["label"]] for answer in self._predict(X)]]
 
-    def predict_proba(self, X: Sequence[Any]) -> Any:
+    def predict_proba(self, X: Sequence[object]) -> NDArray[np.float64]:
         """The probability of each label, in the order of `classes_`."""
-        given = self._answers(X)
-        return np.array([[one["probabilities"][str(label)] for label in self.classes_] for one in given])
+        answers = self._predict(X)
+        return np.array([[answer["probabilities"][str(label)] for label in self.classes_] for answer in answers])
 
-    def _answer(self, answer: Any) -> str:
+    def _task_options(self) -> Values:
+        weight = self.class_weight
+        if weight is None:
+            return {}
+        named = weight if isinstance(weight, str) else {str(label): value for label, value in weight.items()}
+        return {"task.class_weight": named}
+
+    def _answer(self, answer: object) -> str:
         return str(answer)
 
 
 class TextScorer(RegressorMixin, _TextEstimator):  # type: ignore[misc]
-    """Give a number to texts, or pairs of texts; takes what `TextClassifier` takes."""
+    """Regression on texts, or pairs of texts; takes what `TextClassifier` takes, but no `class_weight`."""
 
     _task = "score"
 
-    def predict(self, X: Sequence[Any]) -> Any:
+    def predict(self, X: Sequence[object]) -> NDArray[np.float64]:
         """The number of each text."""
-        return np.array([given["score"] for given in self._answers(X)])
+        return np.array([answer["score"] for answer in self._predict(X)])
 
-    def _answer(self, answer: Any) -> float:
-        return float(answer)
+    def _answer(self, answer: object) -> float:
+        return float(answer)  # type: ignore[arg-type]
 
 
-def _free(folder: Path) -> Path:
-    """The folder, or its name with a number: scikit-learn fits an estimator again and again."""
-    number, found = 1, folder
-    while found.exists():
+def _unused(folder: Path) -> Path:
+    """The folder, or its name with a number: scikit-learn fits an estimator many times."""
+    number, unused = 1, folder
+    while unused.exists():
         number += 1
-        found = folder.with_name(f"{folder.name}-{number}")
-    return found
+        unused = folder.with_name(f"{folder.name}-{number}")
+    return unused
 
 
-def _texts(X: Sequence[Any]) -> list[Any]:
+def _texts(X: Sequence[object]) -> list[str | tuple[str, ...]]:
     """Texts as strings, or tuples of two, from a list, an array or a column of a data frame."""
-    return [text if isinstance(text, str) else tuple(map(str, text)) for text in list(X)]
+    return [text if isinstance(text, str) else tuple(map(str, text)) for text in list(X)]  # type: ignore[call-overload]
 
 
-def _row(text: Any, answer: Any) -> dict[str, Any]:
-    both = {"text": text} if isinstance(text, str) else dict(zip(("text", "pair"), text, strict=True))
-    return {**both, "label": answer}
+def _row(text: str | tuple[str, ...], answer: object) -> dict[str, object]:
+    texts = {"text": text} if isinstance(text, str) else dict(zip(("text", "pair"), text, strict=True))
+    return {**texts, "label": answer}

@@ -78,7 +78,7 @@ def test_a_recipe_and_its_test_file(put):
 def test_the_window_of_a_model(put, encoder):
     long = " ".join(["word"] * 30)
     file = put("long.csv", f"text,label\nA one,x\nA two,y\n{long},x\nA four,y\n")
-    (found,) = told(file, "--model", encoder, "--tokens", "16")[1]["findings"]
+    (found,) = told(file, "--model", encoder, "--max-tokens", "16")[1]["findings"]
     assert (found["kind"], found["line"], found["count"]) == ("window-cut", 4, 1)
     assert "1 of 4 rows" in found["message"]
 
@@ -90,7 +90,7 @@ def test_fit_keeps_the_warnings_and_stops_at_errors(put, encoder, tmp_path):
     run = warmstart.fit(
         model=str(encoder), train=train, training=quick, window={"max_tokens": 12}, out=tmp_path / "run"
     )
-    kinds = {one["kind"]: one["line"] for one in run.data["findings"]}
+    kinds = {finding.kind: finding.location.line for finding in run.data.findings}
     assert kinds["html-tag"] == 22
     assert "window-cut" in kinds
     test = put("test.csv", "text,label\nA fine one,x\nAnother,z\n")

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from small import relations, riddles
 from warmstart.cli.main import app
 
-QUICK = ["--max-steps", "2", "--batch", "8", "--precision", "fp32", "--tokens", "48"]
+QUICK = ["--max-steps", "2", "--batch-size", "8", "--precision", "fp32", "--max-tokens", "48"]
 
 
 def call(*words, code=0):

@@ -9,7 +9,7 @@ from warmstart.cli.main import app
 from warmstart.cli.plan import duration
 from warmstart.errors import RecipeError
 
-SMALL = ["--steps", "1000", "--batch", "8", "--tokens", "64", "--shape", "layers=2,width=64,vocabulary=100"]
+SMALL = ["--max-steps", "1000", "--batch-size", "8", "--max-tokens", "64", "--shape", "num_layers=2,hidden_size=64,vocab_size=100"]
 
 
 def call(*words):
@@ -20,7 +20,7 @@ def call(*words):
 
 
 def test_a_file_is_planned_with_the_options_of_fit(encoder, files):
-    words = [files["train"], "--model", encoder, "--batch", 16, "--epochs", 2, "--hardware", "t4"]
+    words = [files["train"], "--model", encoder, "--batch-size", 16, "--epochs", 2, "--hardware", "t4"]
     told = json.loads(call(*words, "--set", "data.split={test: 0.25}", "--json"))
     (stage,) = told["stages"]
     assert stage["stage"] == "finetune"
@@ -33,24 +33,26 @@ def test_a_training_without_data_is_a_table():
     shown = call(*SMALL, "--hardware", "laptop-cpu")
     assert "pretrain" in shown
     assert "512,000" in shown
-    assert "laptop-cpu, fp32, by a table of devices" in shown
+    assert "laptop-cpu, fp32, by the table of devices of 2025" in shown
 
 
 def test_devices_are_listed():
-    assert "a100-80" in call("--hardware", "list")
-    assert "peak" in json.loads(call("--hardware", "list", "--json"))[0]
+    shown = call("--hardware", "list")
+    assert "a100-80" in shown
+    assert "$/h (2025)" in shown
+    assert "peak_tflops" in json.loads(call("--hardware", "list", "--json"))[0]
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--steps", "10"], "needs --batch, --tokens as well"),
+        (["--max-steps", "10"], "needs --batch-size, --max-tokens as well"),
         ([*SMALL, "--measure"], "--measure needs data"),
         ([*SMALL, "--model", "x"], "leave one out"),
-        ([*SMALL[:-1], "width"], "expected NAME=NUMBER"),
+        ([*SMALL[:-1], "hidden_size"], "expected NAME=NUMBER"),
         ([*SMALL[:-1], "depth=3"], "--shape depth"),
-        ([*SMALL[:-1], "width=100,heads=7"], "expected a multiple of heads, which is 7"),
-        (["x.csv", "--shape", "width=64"], "for a plan without data"),
+        ([*SMALL[:-1], "hidden_size=100,num_heads=7"], "expected a multiple of num_heads, which is 7"),
+        (["x.csv", "--shape", "hidden_size=64"], "for a plan without data"),
         (["x.yaml", "--recipe", "tag"], "is a recipe already"),
     ],
 )
@@ -60,7 +62,7 @@ def test_what_does_not_go_together_is_refused(words, told):
 
 
 def test_measuring_is_for_this_machine(encoder, files):
-    with pytest.raises(RecipeError, match="it measures this machine, and --hardware says t4"):
+    with pytest.raises(RecipeError, match="it measures this machine, but --hardware is t4"):
         call(files["train"], "--model", encoder, "--measure", "--hardware", "t4")
 
 

@@ -19,7 +19,7 @@ def sweep(monkeypatch, tmp_path):
     def pretend(recipe, place, progress=None, **_):
         place.mkdir(parents=True)
         (place / "recipe.yaml").write_text(absolute(recipe).yaml())
-        metrics = {"dev": {"accuracy": recipe.training.rate * recipe.training.batch}, "test": {"accuracy": 0.5}}
+        metrics = {"dev": {"accuracy": recipe.training.learning_rate * recipe.training.batch_size}, "test": {"accuracy": 0.5}}
         (place / "metrics.json").write_text(json.dumps(metrics))
 
     monkeypatch.setattr(module, "run_recipe", pretend)
@@ -50,7 +50,7 @@ def test_a_recipe_with_choices(sweep, recipe):
     told = sweep("sweeps/recipe")
     assert "best on dev: trial" in told
     assert "training.learning_rate 5e-05, training.batch_size 32" in told
-    assert told.count("on test") == 1
+    assert told.count("its test score") == 1
 
 
 def test_a_sweep_file_and_what_the_command_line_adds(sweep, recipe, tmp_path):
@@ -75,7 +75,7 @@ def test_a_data_file_with_the_published_grid(sweep, encoder, files):
 
 
 def test_what_is_missing_is_said(sweep, recipe):
-    with pytest.raises(RecipeError, match=r"nothing to search; say --search training\.learning_rate=5e-5,3e-5"):
+    with pytest.raises(RecipeError, match=r"nothing to search; add --search training\.learning_rate=5e-5,3e-5"):
         sweep(recipe)
     with pytest.raises(RecipeError, match="did you mean 'published-grid'"):
         sweep(recipe, "--sweep", "publishd-grid")

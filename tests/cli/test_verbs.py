@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from warmstart.cli.main import app, main
 from warmstart.errors import DataError
 
-QUICK = ["--max-steps", "2", "--batch", "8", "--precision", "fp32"]
+QUICK = ["--max-steps", "2", "--batch-size", "8", "--precision", "fp32"]
 
 
 def call(*words, ok=True):
@@ -29,7 +29,7 @@ def test_fit_ends_with_a_table_and_the_next_command(encoder, files, tmp_path):
         "fit", files["train"], "--model", encoder, "--test", files["test"], "--out", tmp_path / "run", *QUICK
     ).output
     assert "test accuracy" in out
-    assert "0 of 64 rows cut" in out
+    assert "0 of 64 rows truncated" in out
     assert f"Next: warmstart predict {tmp_path}" in out.replace("\n", "")
 
 
@@ -41,7 +41,7 @@ def test_fit_from_a_recipe_with_a_field_set(encoder, files, tmp_path):
     told = json.loads(out.splitlines()[-1])
     assert told["metrics"]["test"]["rows"] == 16
     assert told["training"]["steps"] == 2
-    assert "rate: 0.001" in call("show", tmp_path / "run", "--recipe").output
+    assert "learning_rate: 0.001" in call("show", tmp_path / "run", "--recipe").output
 
 
 def test_fit_without_a_header(encoder, tmp_path):
@@ -112,7 +112,7 @@ def test_evaluate_gives_the_runs_numbers_on_its_own_rows_and_on_the_file(run, fi
 
 def test_show_the_schema_of_recipes_with_the_meaning_of_each_field():
     schema = json.loads(call("show", "--schema").stdout)
-    assert schema["$defs"]["Learn"]["properties"]["rate"]["description"] == "The peak learning rate."
+    assert schema["$defs"]["TrainingOptions"]["properties"]["learning_rate"]["description"] == "The peak learning rate."
     assert schema["additionalProperties"] is False
 
 
@@ -132,15 +132,15 @@ def test_show_a_run_and_the_layers_of_its_model(run, encoder):
         (["fit", "TRAIN"], 3, "model is missing"),
         (["fit", "TRAIN", "--model", "MODEL", "--set", "training.learning_rat=1"], 3, "did you mean 'learning_rate'"),
         (["fit", "TRAIN", "--model", "MODEL", "--text", "body"], 4, "no column 'body'"),
-        (["fit", "TRAIN", "--model", "MODEL", "--set", "trainer.bf16=true"], 3, "say it with training.precision"),
+        (["fit", "TRAIN", "--model", "MODEL", "--set", "trainer.bf16=true"], 3, "trainer.bf16 is called training.precision: bf16 here"),
         (["fit", "TRAIN", "--model", "no/model"], 5, "no/model: cannot be opened"),
         (["predict", "nowhere", "text"], 5, "nowhere: no such folder"),
         (["predict", "nowhere"], 3, "give texts, or --file"),
-        (["predict", "RUN", "-"], 3, "standard input holds no line"),
+        (["predict", "RUN", "-"], 3, "standard input is empty"),
         (["predict", "RUN", ""], 4, "text 1 is empty"),
         (["predict", "RUN", "a", "--precision", "fp8"], 3, "known: auto, bf16"),
-        (["evaluate", "RUN", "--drop", "shared"], 3, "only unlabelled rows"),
-        (["show", "MODEL", "--recipe"], 6, "is no run, so it has no recipe"),
+        (["evaluate", "RUN", "--drop", "leaked"], 3, "only unlabelled rows"),
+        (["show", "MODEL", "--recipe"], 6, "is not a run, so it has no recipe"),
         (["show", "no/run"], 5, "there is no such folder here"),
         (["evaluate", "nowhere"], 5, "nowhere: no such folder"),
         (["fit"], 2, "Missing argument"),
@@ -170,7 +170,7 @@ def test_a_fault_of_ours_is_called_one(monkeypatch, capsys):
     with pytest.raises(SystemExit) as left:
         main()
     assert left.value.code == 70
-    assert "a fault of warmstart's" in capsys.readouterr().err
+    assert "This is a bug in warmstart" in capsys.readouterr().err
 
 
 def test_many_findings_of_one_kind_are_summed_up(encoder, tmp_path):

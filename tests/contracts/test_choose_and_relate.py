@@ -66,7 +66,7 @@ def test_relate(name, files, tmp_path):
     encoder = str(save_tiny(tmp_path / "encoder", name))
     # Every way of showing and reading, each on some architectures.
     turn = sorted(OTHERS).index(name)
-    options = {"show": ("markers", "signs", "mask")[turn % 3], "read": ("starts", "spans", "cls")[turn // 3 % 3]}
+    options = {"entity_marking": ("markers", "punctuation", "mask")[turn % 3], "entity_pooling": ("start", "mean", "cls")[turn // 3 % 3]}
     task = {"name": "relate", **options}
     check(warmstart.fit(model=encoder, task=task, train=files["relate"], out=tmp_path / "run", **QUICK), "relate")
 
@@ -74,7 +74,7 @@ def test_relate(name, files, tmp_path):
 def test_a_run_on_top_of_a_run_keeps_its_tokens_and_its_head(encoder, files, tmp_path):
     first = warmstart.fit(model=encoder, task="relate", train=files["relate"], out=tmp_path / "first", **QUICK)
     again = warmstart.fit(model=str(first.model), task="relate", train=files["relate"], out=tmp_path / "again", **QUICK)
-    assert again.training["new_parameters"] == []
+    assert again.training.new_parameters == []
     assert len(again.predictor.tokenizer) == len(first.predictor.tokenizer)
     other = {"model": str(first.model), "train": files["relate"], "out": tmp_path / "other", **QUICK}
     with pytest.raises(RecipeError, match=r"reads marked entities.*head: new"):
@@ -88,7 +88,7 @@ def test_a_run_on_top_of_a_run_keeps_its_tokens_and_its_head(encoder, files, tmp
         ({"task": "choose", "window.method": "slices"}, r"window\.method: found slices, but choose takes head, tail"),
         ({"task": "relate", "window.method": "tail"}, r"window\.method: found tail, but relate takes head"),
         ({"task": "relate", "head": {"pooling": "mean"}}, r"head\.pooling: found mean, but what a head of relate"),
-        ({"task": {"name": "relate", "other": "Othr"}}, r"task\.other: 'Othr' is not a label.*'Other'"),
+        ({"task": {"name": "relate", "no_relation_label": "Othr"}}, r"task\.no_relation_label: 'Othr' is not a label.*'Other'"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, said, encoder, files, tmp_path):

@@ -13,7 +13,7 @@ from contracts.cases import all_cases
 from test_resume import Crash, Trouble, crash, same
 from tiny import save_tiny
 from warmstart import tasks
-from warmstart.deploy.export.compare_answers import hold_against
+from warmstart.deploy.export.compare_answers import compare_answers
 from warmstart.deploy.export.export_run import export
 from warmstart.deploy.label.columns import answers_file, columns_of
 from warmstart.errors import DataError
@@ -127,7 +127,7 @@ def test_it_goes_on_bit_equal_after_a_crash(name, architecture, tmp_path):
 @pytest.mark.parametrize("name", CASES)
 def test_its_answers_fit_the_columns_of_a_labelled_corpus(fitted, name):
     predictor = Predictor.load(fitted(name, "bert").folder)
-    kinds = columns_of(predictor.task, predictor.task.reads, (), None)
+    kinds = columns_of(predictor.task, predictor.task.input_columns, (), None)
     answers = predictor.predict(CASES[name].asked)
     stored = pq.read_table(io.BytesIO(answers_file(answers, kinds))).to_pylist()
     assert [{key: row[key] for key in answer} for row, answer in zip(stored, answers, strict=True)] == list(
@@ -155,10 +155,10 @@ def test_another_engine_gives_the_same(fitted, name, tmp_path):
     run, case = fitted(name, "bert"), CASES[name]
     asked = [*case.asked, case.long, *case.rows]
     export(run.folder, tmp_path / "onnx", rows=case.rows)
-    found = hold_against(
+    found = compare_answers(
         Predictor.load(run.folder).predict(asked), Predictor.load(tmp_path / "onnx", engine="onnx").predict(asked)
     )
-    assert found.holds, found
+    assert found.equal, found
 
 
 def near(one, two, within=1e-5):

@@ -6,7 +6,7 @@ import transformers
 
 import warmstart
 from tiny import ARCHITECTURES, save_tiny
-from warmstart.models.loading import load_config, load_encoder, load_tokenizer, most_tokens
+from warmstart.models.loading import load_config, load_model, load_tokenizer, max_tokens_of
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -34,10 +34,10 @@ def test_fit_and_open_elsewhere(name, files, tmp_path):
 def test_the_widest_window_is_one_the_encoder_takes(name, tmp_path):
     encoder = str(save_tiny(tmp_path, name))
     tokenizer, config = load_tokenizer(encoder), load_config(encoder)
-    tokens = most_tokens(config, tokenizer)
+    tokens = max_tokens_of(config, tokenizer)
     assert tokens <= 512
     kept = {"num_labels": 2}
-    model = load_encoder(encoder, "AutoModelForSequenceClassification", kept, tokenizer).model.eval()
+    model = load_model(encoder, "AutoModelForSequenceClassification", kept, tokenizer).model.eval()
     ids = torch.full((1, tokens), 9)
     with torch.no_grad():
         assert model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.isfinite().all()

@@ -10,8 +10,8 @@ from tiny import save_tiny, tiny_config
 from warmstart import tasks
 from warmstart.errors import RecipeError
 from warmstart.inference.predictor import Predictor
-from warmstart.models.heads.selection import PoolingChoice, head_config
-from warmstart.models.loading import load_alone, load_plain
+from warmstart.models.heads.selection import HeadChoice, head_config
+from warmstart.models.loading import load_as_saved, load_encoder
 
 HEADS = ("linear", "mlp", "bilstm")
 NAMES = ("classify", "score", "tag crf", "span", "rank cross", "choose", "relate")
@@ -75,7 +75,7 @@ def test_where_no_stock_head_is_ours_can_be_asked_for(name, architecture, tmp_pa
     with pytest.raises(RecipeError, match=r"concat-2.*it is head: linear; say so, or `head: new`"):
         fit(str(run.model), name, tmp_path / "next", **{**few, "head.type": "mlp"})
     again = fit(str(run.model), name, tmp_path / "next", **few)
-    assert again.training["new_parameters"] == []
+    assert again.training.new_parameters == []
 
 
 def test_tokens_are_not_chosen_where_all_are_read(encoder, tmp_path):
@@ -88,9 +88,9 @@ def test_an_encoder_goes_from_one_head_of_ours_to_another_task(encoder, tmp_path
     first = fit(encoder, "tag", tmp_path / "tag", **few)
     second = fit(str(first.model), "classify", tmp_path / "classify", **few)
     third = fit(str(second.model), "span", tmp_path / "span", **{"training.max_steps": 2})
-    assert type(load_plain(str(first.model))).__name__ == "PooledForTokenClassification"
-    assert type(load_plain(str(third.model))).__name__ == "BertForQuestionAnswering"
-    assert load_alone(str(first.model)).config.model_type == "bert"
+    assert type(load_as_saved(str(first.model))).__name__ == "PooledForTokenClassification"
+    assert type(load_as_saved(str(third.model))).__name__ == "BertForQuestionAnswering"
+    assert load_encoder(str(first.model)).config.model_type == "bert"
 
 
 def test_no_task_is_forgotten():
@@ -105,5 +105,5 @@ def test_a_bi_encoder_has_no_head_to_train(encoder, tmp_path):
 
 def test_a_head_that_we_have_no_other_of_is_not_chosen():
     with pytest.raises(RecipeError, match="this task has one alone; leave them out"):
-        head_config(tiny_config("bert"), PoolingChoice(head="mlp"), False, "AutoModelForMaskedLM")
-    assert head_config(tiny_config("bert"), PoolingChoice(), False, "AutoModelForMaskedLM").model_type == "bert"
+        head_config(tiny_config("bert"), HeadChoice(head="mlp"), False, "AutoModelForMaskedLM")
+    assert head_config(tiny_config("bert"), HeadChoice(), False, "AutoModelForMaskedLM").model_type == "bert"

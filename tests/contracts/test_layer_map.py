@@ -58,7 +58,7 @@ def test_every_parameter_is_in_exactly_one_group(name, head):
     layers = LayerMap.of(model)
     held = [(key, id(value)) for group in layers.groups for key, value in group.parameters.items()]
     assert sorted(held) == sorted((key, id(value)) for key, value in model.named_parameters())
-    assert sum(group.size for group in layers.groups) == sum(p.numel() for p in model.parameters())
+    assert sum(group.num_parameters for group in layers.groups) == sum(p.numel() for p in model.parameters())
     for group in (layers.embeddings, *layers.blocks):
         assert group.parameters, group
     for group in layers.groups:
@@ -132,7 +132,7 @@ def test_frozen_groups_get_no_gradient_and_the_others_do(name, head):
     for n in range(1, len(layers.groups)):
         learning = {key for group in layers.groups[n:] for key in group.parameters}
         layers.freeze_to(n)
-        assert sum(group.trainable for group in layers.groups[:n]) == 0
+        assert sum(group.num_trainable for group in layers.groups[:n]) == 0
         if used & learning:
             assert backward(model, name) == used & learning
 
@@ -142,10 +142,10 @@ def test_freeze_leaves_the_head_and_unfreeze_everything(name):
     model = build(name, "token" if name != "opt" else "sequence")
     layers = LayerMap.of(model)
     layers.freeze()
-    assert [group.trainable for group in layers.groups] == [0] * (len(layers.groups) - 1) + [layers.head.size]
+    assert [group.num_trainable for group in layers.groups] == [0] * (len(layers.groups) - 1) + [layers.head.num_parameters]
     layers.freeze_to(-2)
-    assert layers.blocks[-1].trainable == layers.blocks[-1].size
-    assert layers.embeddings.trainable == 0
+    assert layers.blocks[-1].num_trainable == layers.blocks[-1].num_parameters
+    assert layers.embeddings.num_trainable == 0
     layers.freeze_to(len(layers.groups))
     assert not any(parameter.requires_grad for parameter in model.parameters())
     layers.unfreeze()
@@ -164,8 +164,8 @@ def test_prints_as_a_table_of_all_layers(name):
     lines = str(layers).splitlines()
     for group in layers.groups:
         line = next(line for line in lines if f" {group.name} " in line)
-        assert f" {group.size:,} " in line
-        assert f" {group.trainable:,} " in line
+        assert f" {group.num_parameters:,} " in line
+        assert f" {group.num_trainable:,} " in line
     assert f" {type(layers.blocks[0].module).__name__}" in str(layers)
     rows = json.loads(json.dumps(layers.as_rows()))
     assert [row["layer"] for row in rows] == [group.name for group in layers.groups]
@@ -233,7 +233,7 @@ def test_a_network_of_lstm_layers_is_mapped_like_any_other():
 
     layers = LayerMap.of(Recurrent())
     assert layers.embeddings.modules == ("words",)
-    assert [block.what for block in layers.blocks] == ["LSTM"] * 3
+    assert [block.type for block in layers.blocks] == ["LSTM"] * 3
     assert layers.head.modules == ("classifier",)
 
 
@@ -284,11 +284,11 @@ def test_the_row_that_the_error_asks_for_makes_the_model_mappable(monkeypatch):
     model.encoder.other = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
     with pytest.raises(ModelError) as caught:
         LayerMap.of(model)
-    row = "ARCHITECTURES['two-towers'] = Row(blocks='encoder.layer')"
+    row = "ARCHITECTURES['two-towers'] = ArchitectureSpec(blocks='encoder.layer')"
     assert row in str(caught.value)
-    monkeypatch.setitem(architectures.ARCHITECTURES, "two-towers", architectures.Row(blocks="encoder.layer"))
+    monkeypatch.setitem(architectures.ARCHITECTURES, "two-towers", architectures.ArchitectureSpec(blocks="encoder.layer"))
     layers = LayerMap.of(model)
-    assert [block.what for block in layers.blocks] == ["BertLayer"] * 3
+    assert [block.type for block in layers.blocks] == ["BertLayer"] * 3
     assert layers.group_of("encoder.other.0.weight") is layers.head
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from contracts.cases import all_cases
 from contracts.test_every_task import recipe_of
-from warmstart.plan.cost_curve import Shape
-from warmstart.plan.devices import find
+from warmstart.plan.cost_curve import BatchShape
+from warmstart.plan.devices import find_device
 from warmstart.plan.stage_recipes import on_disk
-from warmstart.plan.workload import work_of
+from warmstart.plan.workload import workload_of
 from warmstart.runtime.progress import silent
 
 CASES = all_cases()
@@ -18,10 +18,10 @@ def test_a_task_is_planned(name, encoder, tmp_path):
     rows = CASES[name].rows
     recipe = on_disk(recipe_of(encoder, name), {"train": rows, "test": rows}, tmp_path)
     (tmp_path / "work").mkdir()
-    work = work_of(recipe, find("laptop-cpu").precision, tmp_path / "work", silent)
+    work = workload_of(recipe, find_device("laptop-cpu").precision, tmp_path / "work", silent)
     assert work.steps == recipe.training.max_steps
     assert work.rows["test"] == len(rows)
-    shape = Shape(8, 32)
-    assert work.counted.step(shape) > 2 * work.counted.forward(shape) > 0
-    assert work.counted.kept(shape) > 0
-    assert work.testing > 0
+    shape = BatchShape(8, 32)
+    assert work.model.step(shape) > 2 * work.model.forward(shape) > 0
+    assert work.model.activations(shape) > 0
+    assert work.evaluation_flops > 0

@@ -8,12 +8,12 @@ import transformers
 from tiny import ARCHITECTURES, NoStockHead, tiny_config, tiny_model, tiny_tokenizer
 from warmstart.errors import ModelError, RecipeError
 from warmstart.models import hidden_states as states
-from warmstart.models.architectures import row_of
+from warmstart.models.architectures import spec_of
 from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassification
-from warmstart.models.heads.selection import PoolingChoice, head_config, is_pooled
+from warmstart.models.heads.selection import HeadChoice, head_config, is_pooled
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.pooling import SLICES, TOKENS, Pooling, SlicePooling
-from warmstart.models.precision import resolve
+from warmstart.models.precision import resolve_precision
 
 LAYERS = ["last", 0, 2, -2, "concat-2", "sum-2", "mean-2", "max-3", "concat-all", "mean-all", "max-all", "mix"]
 TEXTS = ["the film was good and the book was bad", "good", "a great story, and a boring one"]
@@ -170,14 +170,14 @@ def test_the_row_tells_what_the_stock_head_reads(name):
     try:
         tiny_model(name, "sequence")
     except NoStockHead:
-        made = head_config(tiny_config(name), PoolingChoice(), kept=False)
+        made = head_config(tiny_config(name), HeadChoice(), kept=False)
         assert is_pooled(made)
         assert made.tokens == "mean"
-        assert row_of(made).reads == {}
+        assert spec_of(made).stock_poolings == {}
         return
     inputs = batch(name)
-    for tokens in row_of(tiny_config(name)).reads:
-        config = head_config(tiny_config(name), PoolingChoice("last", tokens), kept=False)
+    for tokens in spec_of(tiny_config(name)).stock_poolings:
+        config = head_config(tiny_config(name), HeadChoice("last", tokens), kept=False)
         model = transformers.AutoModelForSequenceClassification.from_config(config).eval()
         assert not is_pooled(model.config)
         seen = {}
@@ -193,20 +193,20 @@ def test_the_row_tells_what_the_stock_head_reads(name):
 @pytest.mark.parametrize(
     ("name", "choice", "expected"),
     [
-        ("bert", PoolingChoice(), None),
-        ("bert", PoolingChoice("last", "cls"), None),
-        ("bert", PoolingChoice(-1, "cls"), None),
-        ("bert", PoolingChoice("concat-1", "cls"), None),
-        ("bert", PoolingChoice(2), ("2", "cls")),
-        ("bert", PoolingChoice("last", "mean"), ("last", "mean")),
-        ("bert", PoolingChoice(slices="max"), ("last", "cls")),
-        ("gpt2", PoolingChoice("last", "last"), None),
-        ("gpt2", PoolingChoice("mean-2"), ("mean-2", "last")),
-        ("gpt2", PoolingChoice("last", "cls"), ("last", "cls")),
-        ("modernbert", PoolingChoice("last", "mean"), None),
-        ("modernbert", PoolingChoice("last", "max"), ("last", "max")),
-        ("eurobert", PoolingChoice("mix"), ("mix", "mean")),
-        ("t5", PoolingChoice("last", "cls"), ("last", "cls")),
+        ("bert", HeadChoice(), None),
+        ("bert", HeadChoice("last", "cls"), None),
+        ("bert", HeadChoice(-1, "cls"), None),
+        ("bert", HeadChoice("concat-1", "cls"), None),
+        ("bert", HeadChoice(2), ("2", "cls")),
+        ("bert", HeadChoice("last", "mean"), ("last", "mean")),
+        ("bert", HeadChoice(slices="max"), ("last", "cls")),
+        ("gpt2", HeadChoice("last", "last"), None),
+        ("gpt2", HeadChoice("mean-2"), ("mean-2", "last")),
+        ("gpt2", HeadChoice("last", "cls"), ("last", "cls")),
+        ("modernbert", HeadChoice("last", "mean"), None),
+        ("modernbert", HeadChoice("last", "max"), ("last", "max")),
+        ("eurobert", HeadChoice("mix"), ("mix", "mean")),
+        ("t5", HeadChoice("last", "cls"), ("last", "cls")),
     ],
 )
 def test_a_stock_head_is_used_wherever_it_fits(name, choice, expected):
@@ -320,9 +320,9 @@ def test_only_the_last_hidden_state_is_asked_for_where_it_is_enough():
 
 def test_precision_knows_the_encoder_inside():
     config = PooledConfig(encoder=tiny_config("deberta"))
-    assert resolve("auto", config) == "fp32"
+    assert resolve_precision("auto", config) == "fp32"
     with pytest.raises(ModelError, match="deberta runs in fp32 only"):
-        resolve("bf16", config)
+        resolve_precision("bf16", config)
 
 
 @pytest.mark.parametrize("tokens", TOKENS)

@@ -8,8 +8,9 @@ from test_every_task import CASES, near
 from tiny import save_tiny
 from warmstart import tasks
 from warmstart.inference.predictor import Predictor
-from warmstart.pipeline.multitask import multitask
-from warmstart.recipe import MEMORY, Multitask, make_recipe
+from warmstart.pipeline.multitask import train_multitask
+from warmstart.pipeline.multitask_recipes import MultitaskStage
+from warmstart.recipe import MEMORY, MultitaskOptions, make_recipe
 
 TASKS = tasks.names()
 
@@ -24,11 +25,11 @@ def stage(tmp_path_factory):
         values = {"model": encoder, "task": name, "data.train": MEMORY, "window.max_tokens": 64}
         recipes[name] = make_recipe({**values, **own})
     rows = {name: {"train": CASES[name].rows, "test": CASES[name].rows} for name in TASKS}
-    options = Multitask(
+    options = MultitaskOptions(
         **{"with": ["others.yaml"]}, sampling="uniform", training={"epochs": 3, "batch_size": 8, "learning_rate": 1e-3}
     )
-    places = {"cache": folder / "cache", "work": folder / "work"}
-    multitask(recipes, options, folder / "stage", rows=rows, **places)
+    stage = MultitaskStage(recipes, options, rows=rows)
+    train_multitask(stage, folder / "stage", folder / "cache", folder / "work")
     return folder / "stage"
 
 

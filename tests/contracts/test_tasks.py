@@ -29,8 +29,8 @@ LONG = {"training.epochs": 60}
 CASES = {
     "classify": Case("classify", "train"),
     "classify pairs": Case("classify", "pairs", {"pair": "other"}, PAIRS),
-    "classify many": Case("classify", "many", {"task.labels": "many", "data.label_separator": "|"}, many=True),
-    "classify balanced": Case("classify", "train", {"task.weights": "balanced"}),
+    "classify many": Case("classify", "many", {"task.multi_label": True, "data.label_separator": "|"}, many=True),
+    "classify balanced": Case("classify", "train", {"task.class_weight": "balanced"}),
     "score": Case("score", "scores", LONG),
     "score pairs": Case("score", "pairs-scores", {"pair": "other", **LONG}, PAIRS),
 }
@@ -76,10 +76,10 @@ def test_the_run_explains_itself(runs, name):
     run = runs(name)
     assert run.finished
     assert run.metrics["test"]["rows"] > 0
-    assert run.training["steps"] > 0
-    assert run.data["parts"]["train"]["fingerprint"] != run.data["parts"]["test"]["fingerprint"]
+    assert run.training.steps > 0
+    assert run.data.parts["train"].fingerprint != run.data.parts["test"].fingerprint
     assert run.environment["versions"]["torch"]
-    assert any(one["kind"] == "held-out" for one in run.data["findings"])
+    assert any(finding.kind == "held-out" for finding in run.data.findings)
     assert not (run.folder / ".work").exists()
     assert run.recipe.task.name == CASES[name].task
 
@@ -150,10 +150,10 @@ def test_what_the_window_cut_is_counted(encoder, tmp_path):
         window={"max_tokens": 12},
         **{**FAST, "data.split.test": 0},
     )
-    cut = run.training["window"]["train"]
+    cut = run.training.window.train
     lengths = [n + 1 + len(str(n)) for n in range(1, 21)]
-    assert cut["rows_cut"] == sum(length > 10 for length in lengths)
-    assert cut["tokens_cut"] == sum(max(length - 10, 0) for length in lengths)
+    assert cut.rows_cut == sum(length > 10 for length in lengths)
+    assert cut.tokens_cut == sum(max(length - 10, 0) for length in lengths)
 
 
 def test_the_label_map_is_stored_once_and_the_same_whatever_the_order_of_rows(run):

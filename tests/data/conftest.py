@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from warmstart.data.findings import Findings
-from warmstart.data.read import read
+from warmstart.data.read import iter_rows
 from warmstart.data.schema import Column, Schema
 from warmstart.data.source import Source
 
@@ -50,7 +50,7 @@ def rows_of(classify):
     def rows(file, schema=classify, drop_unlabelled=False, **options):
         findings = Findings()
         source = Source((file,) if isinstance(file, str) else tuple(file), **options)
-        return list(read(source, schema, findings, drop_unlabelled=drop_unlabelled)), findings
+        return list(iter_rows(source, schema, findings, drop_unlabelled=drop_unlabelled)), findings
 
     return rows
 

@@ -1,4 +1,4 @@
-"""CoNLL files: sentences as text with places, whatever the scheme; anything else is an error at its line."""
+"""CoNLL files: sentences as text with spans, whatever the scheme; anything else is an error at its line."""
 
 import gzip
 
@@ -33,8 +33,8 @@ def tagged(rows_of, put):
 
 def test_a_sentence_is_a_row_with_the_places_of_its_words(rows_of, put):
     [row, *_], _ = rows_of(put("a.conll", BIO), SCHEMA)
-    places = [(word["start"], word["end"]) for word in row["words"]]
-    assert [row["text"][start:end] for start, end in places] == ["Angela", "Merkel", "visited", "Paris"]
+    spans = [(word["start"], word["end"]) for word in row["words"]]
+    assert [row["text"][start:end] for start, end in spans] == ["Angela", "Merkel", "visited", "Paris"]
 
 
 @pytest.mark.parametrize(
@@ -76,17 +76,17 @@ def test_with_tabs_a_word_may_hold_spaces(tagged):
 def test_lines_that_begin_a_document_are_no_sentences(tagged):
     rows, findings = tagged("-DOCSTART- -X- O\n\n" + "a NN B-X\n\n" + "-DOCSTART- O\n" + "b NN O\n")
     assert rows == [("a", [(0, 1, "X")], 3), ("b", [], 6)]
-    assert (findings["document"].line, findings["document"].count) == (1, 2)
+    assert (findings["document"].location.line, findings["document"].count) == (1, 2)
 
 
 def test_a_predictor_reads_words_without_tags(rows_of, put):
-    rows, _ = rows_of(put("a.conll", "Angela\nsang\n\nNo\n"), SCHEMA.questions())
+    rows, _ = rows_of(put("a.conll", "Angela\nsang\n\nNo\n"), SCHEMA.without_answers())
     assert [row["text"] for row in rows] == ["Angela sang", "No"]
 
 
-def test_needless_b_in_iob1_and_words_that_start_alike_are_told(tagged):
+def test_a_redundant_b_in_iob1_and_words_that_start_alike_are_reported(tagged):
     _, findings = tagged("a I-X\nb O\n\n" * 150 + "a O\nc B-X\n")
-    assert (findings["tag-stray"].line, findings["tag-stray"].severity) == (452, "warning")
+    assert (findings["tag-stray"].location.line, findings["tag-stray"].severity) == (452, "warning")
     _, findings = tagged("en:a O\nen:b B-X\n" * 10)
     assert "'en:'" in findings["word-start"].message
 
@@ -98,12 +98,12 @@ FAULTS = [
     ("# text = a\na B-X O O\n", 1, "tag", "If the line is a comment"),
     ("a\nb\n", 1, "cells-few", "found 1 column, expected 2 or more"),
     ("a\tB-X\n\tO\n", 2, "word-empty", "leave the line blank"),
-    ("a B-X\nb X\n", 2, "tag", "'X' is no tag"),
+    ("a B-X\nb X\n", 2, "tag", "'X' is not a tag"),
     ("a B-X\nb NN\n", 2, "tag", "--column entities="),
     ("a B-X\nb B\n", 2, "tag-type", "'B' has no type"),
     ("a B-X\nb I-\n", 2, "tag-type", "Write one, as I-NAME"),
     (BIO * 2 + "a O\nb I-X\n", 20, "tag-scheme", "found I-X after O, but the file's other tags are BIO"),
-    (BIO * 2 + "a B-X\nb E-X\n", 20, "tag-scheme", "found E-X is no tag of BIO"),
+    (BIO * 2 + "a B-X\nb E-X\n", 20, "tag-scheme", "found E-X is not a tag of BIO"),
     (
         BIO.replace("B-LOC", "S-LOC") + "\na E-X\n",
         3,
@@ -114,12 +114,12 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("content", "line", "kind", "message"), FAULTS)
-def test_a_fault_is_told_with_its_line(tagged, content, line, kind, message):
+def test_a_fault_names_its_line(tagged, content, line, kind, message):
     with pytest.raises(DataError) as caught:
         tagged(content)
     assert f"a.conll:{line}: " in str(caught.value)
     assert message in str(caught.value)
-    assert caught.value.kind == kind
+    assert (caught.value.kind, caught.value.line) == (kind, line)
 
 
 def test_columns_that_are_no_numbers_and_other_tasks_are_refused(tagged, rows_of, put, classify):
@@ -150,14 +150,14 @@ JSON_FAULTS = [
     ('{"start": 4, "end": 5, "label": "X"}', "entity-place", "only white space"),
     ('{"start": 5, "end": 5, "label": "X"}', "entities-form", "the end after the start"),
     ('{"start": 5, "end": 7}', "entities-form", "has no label"),
-    ('{"from": 5, "to": 7, "label": "X"}', "entities-form", "expected a place"),
-    ('{"start": 0, "end": 4, "label": "X", "name": "Oslo"}', "entity-name", "'Oslo' is said to stand at 0 to 4, where"),
+    ('{"from": 5, "to": 7, "label": "X"}', "entities-form", "expected a range"),
+    ('{"start": 0, "end": 4, "label": "X", "name": "Oslo"}', "entity-name", "'Oslo' should be at 0 to 4, but there is"),
     ('{"start": 0, "end": 9, "label": "X"}, {"span": [5, 9], "type": "Y"}', "entity-overlap", "0 to 9 and 5 to 9"),
 ]
 
 
 @pytest.mark.parametrize(("entities", "kind", "message"), JSON_FAULTS)
-def test_places_are_compared_with_the_text(rows_of, put, entities, kind, message):
+def test_spans_are_compared_with_the_text(rows_of, put, entities, kind, message):
     good = '{"text": "Bonn liegt so.", "entities": [{"span": [0, 4], "type": "X", "name": "Bonn"}]}\n'
     bad = f'{{"text": "Bonn liegt so.", "entities": [{entities}]}}\n'
     with pytest.raises(DataError) as caught:
@@ -167,7 +167,7 @@ def test_places_are_compared_with_the_text(rows_of, put, entities, kind, message
     assert caught.value.kind == kind
 
 
-def test_json_rows_say_places_in_the_usual_forms(rows_of, put):
+def test_json_rows_have_spans_in_the_usual_forms(rows_of, put):
     content = (
         '[{"text": "Bonn und Ulm", "entities": [{"name": "Ulm", "span": [9, 12], "type": "LOC"}, '
         '{"start": 0, "end": 4, "label": "LOC", "text": "Bonn"}]}, {"text": "nichts", "entities": []}]'

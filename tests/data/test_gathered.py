@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from warmstart.data.findings import Findings
-from warmstart.data.read import read
+from warmstart.data.read import iter_rows
 from warmstart.data.schema import Column, Schema
 from warmstart.data.source import Source
 from warmstart.data.table import load
@@ -49,30 +49,30 @@ def write(path):
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "json", "parquet"])
 def test_columns_are_gathered_in_their_order_and_the_last_may_be_empty(suffix, tmp_path):
     source = Source((write(tmp_path / f"rows.{suffix}"),), columns=COLUMNS)
-    rows = list(read(source, SCHEMA, Findings()))
+    rows = list(iter_rows(source, SCHEMA, Findings()))
     assert [row["endings"] for row in rows] == [["x", "y", "z"], ["x", "y"]]
     assert [row["label"] for row in rows] == [2, 0]
 
 
 @pytest.mark.parametrize(
-    ("line", "columns", "said"),
+    ("line", "columns", "message"),
     [
         ("b,x,,z,0", COLUMNS, r"rows\.csv:2: 'endings' is empty"),
         ("b,,,,0", COLUMNS, r"rows\.csv:2: 'endings' is list \[\]\. Expected a list of texts"),
         ("b,x,y,z,0", {"endings": ["one", "tow"]}, r"no column 'tow' for 'endings'.*Did you mean 'two'"),
     ],
 )
-def test_a_gap_and_a_column_that_is_not_there_are_refused(line, columns, said, tmp_path):
+def test_a_gap_and_a_column_that_is_not_there_are_refused(line, columns, message, tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text(f"text,one,two,three,label\n{line}\n")
-    with pytest.raises(DataError, match=said):
-        list(read(Source((str(path),), columns=columns), SCHEMA, Findings()))
+    with pytest.raises(DataError, match=message):
+        list(iter_rows(Source((str(path),), columns=columns), SCHEMA, Findings()))
 
 
 def test_only_a_list_of_texts_can_be_several_columns(tmp_path):
     source = Source((write(tmp_path / "rows.csv"),), columns={**COLUMNS, "text": ["one", "two"]})
     with pytest.raises(RecipeError, match=r"data\.columns\.text: found \['one', 'two'\], expected one column"):
-        list(read(source, SCHEMA, Findings()))
+        list(iter_rows(source, SCHEMA, Findings()))
 
 
 def test_a_list_in_one_column_and_one_column_in_a_list_are_kept_apart(tmp_path):
@@ -85,23 +85,23 @@ def test_a_list_in_one_column_and_one_column_in_a_list_are_kept_apart(tmp_path):
 
 
 def test_a_recipe_names_them_by_number_too():
-    said = {"model": "m", "data.train": "t.csv", "data.header": False, "data.columns": {"endings": [2, 3], "text": 1}}
-    assert make_recipe(said).data.columns == {"endings": ["2", "3"], "text": "1"}
+    values = {"model": "m", "data.train": "t.csv", "data.header": False, "data.columns": {"endings": [2, 3], "text": 1}}
+    assert make_recipe(values).data.columns == {"endings": ["2", "3"], "text": "1"}
 
 
-@pytest.mark.parametrize(("label", "place"), [("1", 1), (1, 1), ("1.0", 1), ("y", 1), ("z", 2)])
-def test_a_choice_is_a_number_or_the_text_itself(label, place, tmp_path):
+@pytest.mark.parametrize(("label", "number"), [("1", 1), (1, 1), ("1.0", 1), ("y", 1), ("z", 2)])
+def test_a_choice_is_a_number_or_the_text_itself(label, number, tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"text": "a", "endings": ["x", "y", "z"], "label": label}) + "\n")
-    [row] = read(Source((str(path),)), SCHEMA, Findings())
-    assert row["label"] == place
+    [row] = iter_rows(Source((str(path),)), SCHEMA, Findings())
+    assert row["label"] == number
 
 
 @pytest.mark.parametrize(
-    ("label", "said"), [("w", "is not among"), ("x", "stands more than once"), (-1, "whole number")]
+    ("label", "message"), [("w", "is not among"), ("x", "occurs more than once"), (-1, "whole number")]
 )
-def test_a_choice_that_is_none_of_the_texts_is_refused(label, said, tmp_path):
+def test_a_choice_that_is_none_of_the_texts_is_refused(label, message, tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"text": "a", "endings": ["x", "y", "x"], "label": label}) + "\n")
-    with pytest.raises(DataError, match=rf"rows\.jsonl:1: 'label' is .*{said}"):
-        list(read(Source((str(path),)), SCHEMA, Findings()))
+    with pytest.raises(DataError, match=rf"rows\.jsonl:1: 'label' is .*{message}"):
+        list(iter_rows(Source((str(path),)), SCHEMA, Findings()))

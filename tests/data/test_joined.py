@@ -1,4 +1,4 @@
-"""Rows that name their texts by id: every id has its text, or the line is told."""
+"""Rows that refer to their texts by id: every id has its text, or the error names the line."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 
 from warmstart import tasks
 from warmstart.data.findings import Findings
-from warmstart.data.read import read
+from warmstart.data.read import iter_rows
 from warmstart.data.source import Source
 from warmstart.data.table import from_rows, load
 from warmstart.errors import DataError, RecipeError
@@ -31,7 +31,7 @@ FILES = {"queries": "queries.tsv", "documents": "documents.jsonl"}
 
 
 def test_judgements_get_their_texts(source):
-    rows = list(read(source("q1 0 d1 1\nq2\t0\t7\t0\n q1 Q0 7 -1 \n\n"), SCHEMA, Findings()))
+    rows = list(iter_rows(source("q1 0 d1 1\nq2\t0\t7\t0\n q1 Q0 7 -1 \n\n"), SCHEMA, Findings()))
     assert [(row["query"], row["document"], row["label"], row["line"]) for row in rows] == [
         ("where is it", "in paris", 1, 1),
         ("who was there", "alice", 0, 2),
@@ -42,7 +42,7 @@ def test_judgements_get_their_texts(source):
 
 def test_a_table_of_ids_is_joined_too(source):
     table = source("qid,label,document_id\nq2,3,d1\n", "rows.csv", columns={"query_id": "qid"})
-    [row] = read(table, SCHEMA, Findings())
+    [row] = iter_rows(table, SCHEMA, Findings())
     assert (row["query"], row["document"], row["label"]) == ("who was there", "in paris", 3)
 
 
@@ -57,7 +57,7 @@ def test_the_collection_comes_with_the_rows_and_counts_in_their_fingerprint(sour
 
 
 @pytest.mark.parametrize(
-    ("rows", "more", "kind", "told"),
+    ("rows", "more", "kind", "message"),
     [
         ("q1 0 d1 1\nq1 0 d2 1\n", {}, "id-unknown", r"rows.qrels:2: document 'd2' is not in .*documents.jsonl"),
         ("q3 0 d1 1\n", {}, "id-unknown", r"rows.qrels:1: query 'q3' is not in .*queries.tsv. Expected"),
@@ -66,26 +66,31 @@ def test_the_collection_comes_with_the_rows_and_counts_in_their_fingerprint(sour
         ("q1 0 d1 yes\n", {}, "number", r"rows.qrels:1: 'label' is str 'yes'"),
         ("q1 0 d1 1\n\nq1 0 d1 1\n", {}, "blank-line", r"rows.qrels:2: a blank line"),
         ("", {}, "no-rows", r"rows.qrels: no rows"),
-        ("q1 0 d1 1\n", {"queries": QUERIES + "q1\tagain\n"}, "id-twice", r"queries.tsv:4: the id 'q1' stands at .*:2"),
+        (
+            "q1 0 d1 1\n",
+            {"queries": QUERIES + "q1\tagain\n"},
+            "id-twice",
+            r"queries.tsv:4: the id 'q1' is already used at .*:2",
+        ),
         ("q1 0 d1 1\n", {"queries": "id\ttext\nq1\t \n"}, "text-blank", r"queries.tsv:2: 'text' is only white space"),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_line(source, rows, more, kind, told):
-    with pytest.raises(DataError, match=told) as error:
-        list(read(source(rows, **more), SCHEMA, Findings()))
+def test_what_does_not_fit_is_refused_with_its_line(source, rows, more, kind, message):
+    with pytest.raises(DataError, match=message) as error:
+        list(iter_rows(source(rows, **more), SCHEMA, Findings()))
     assert error.value.kind == kind
 
 
 def test_judgements_without_texts_say_what_to_type(source):
     with pytest.raises(RecipeError, match=r"data.documents: .* --set data.documents=documents.tsv"):
-        list(read(replace(source("q1 0 d1 1\n"), documents=None), SCHEMA, Findings()))
+        list(iter_rows(replace(source("q1 0 d1 1\n"), documents=None), SCHEMA, Findings()))
 
 
 def test_rows_without_labels_are_all_relevant_only_when_that_is_said(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text("query,document\nwhere,there\n")
     with pytest.raises(DataError, match=r"no column 'label' .*rows: pairs"):
-        list(read(Source((str(path),)), SCHEMA, Findings()))
+        list(iter_rows(Source((str(path),)), SCHEMA, Findings()))
     pairs = tasks.schema_of("rank", {"rows": "pairs"})
     table = load(Source((str(path),)), pairs, tmp_path / "cache", Findings())
     assert list(table.column("label")) == [1]
@@ -94,12 +99,12 @@ def test_rows_without_labels_are_all_relevant_only_when_that_is_said(tmp_path):
 
 
 def test_a_query_with_nothing_to_find_is_told(tmp_path):
-    from warmstart.data.check import check
+    from warmstart.data.check_tables import check_tables
 
     path = tmp_path / "rows.csv"
     path.write_text("query,document,label\na,one,1\nb,two,0\nb,three,0\nc,two,-1\n")
     findings = Findings()
-    check({"train": load(Source((str(path),)), SCHEMA, tmp_path / "cache", findings)}, SCHEMA, findings)
-    [told] = [one for one in findings if one.kind == "query-alone"]
-    assert told.where == f"{path}:3"
-    assert told.message.startswith("no row says what is relevant to 'b'; 2 times in all, next at")
+    check_tables({"train": load(Source((str(path),)), SCHEMA, tmp_path / "cache", findings)}, SCHEMA, findings)
+    [finding] = [finding for finding in findings if finding.kind == "query-alone"]
+    assert str(finding.location) == f"{path}:3"
+    assert finding.message.startswith("no row names a relevant document for 'b'; 2 times in all, next at")

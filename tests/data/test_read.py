@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from warmstart.data.findings import Findings
-from warmstart.data.read import read
+from warmstart.data.read import iter_rows
 from warmstart.data.schema import Column, Schema
 from warmstart.data.source import Source
 from warmstart.errors import DataError, RecipeError
@@ -55,7 +55,7 @@ def pairs(texts):
 def back(tmp_path, name, content: bytes, **options):
     path = tmp_path / name
     path.write_bytes(content)
-    rows = read(Source((str(path),), **options), SCHEMA, Findings())
+    rows = iter_rows(Source((str(path),), **options), SCHEMA, Findings())
     return [(row["text"], row["label"]) for row in rows]
 
 
@@ -140,8 +140,8 @@ FAULTS = [
     ("a.csv", "text,label\na,b\n", {"encoding": "utf-16"}, "utf-16-le or utf-16-be"),
     ("a.csv", "text,label\na,b\n", {"encoding": "klingon"}, "no encoding 'klingon'"),
     ("a.csv", gzip.compress(b"text,label\na,b\n", mtime=0), {}, "rename the file"),
-    ("a.csv.gz", gzip.compress(b"text,label\n" + b"a,b\n" * 99, mtime=0)[:-9], {}, "not a whole gzip"),
-    ("a.csv.gz", b"text,label\na,b\n", {}, "not a whole gzip"),
+    ("a.csv.gz", gzip.compress(b"text,label\n" + b"a,b\n" * 99, mtime=0)[:-9], {}, "not a complete gzip"),
+    ("a.csv.gz", b"text,label\na,b\n", {}, "not a complete gzip"),
     ("a.csv", "", {}, "no rows"),
     ("a.csv", "text,label\n", {}, "no rows.*--no-header"),
     ("a.xls", "text,label\na,b\n", {}, "--format conll, csv, json, jsonl, parquet, qrels, tsv"),
@@ -149,9 +149,9 @@ FAULTS = [
         "a.jsonl",
         '{"text": "a", "label": 1}\n{"text": "b", "text": "c", "label": 1}\n',
         {},
-        ":2: the key 'text' stands twice",
+        ":2: the key 'text' occurs twice",
     ),
-    ("a.jsonl", '{"text": "a", "label": 1}\n{"text": "b" "label": 1}\n', {}, ":2:14: not JSON"),
+    ("a.jsonl", '{"text": "a", "label": 1}\n{"text": "b" "label": 1}\n', {}, ":2: not JSON at column 14"),
     ("a.jsonl", '[{"text": "a", "label": 1}]\n', {}, ":1: found a JSON list"),
     ("a.jsonl", '{"text": "a", "label": 1}\n\n{"text": "b", "label": 1}\n', {}, ":2: a blank line"),
     ("a.jsonl", '{"txt": "a", "label": 1}\n', {}, ":1: no column 'text'.*Did you mean 'txt'"),
@@ -210,13 +210,13 @@ class TestFindings:
     def test_a_byte_order_mark_is_skipped_and_noted(self, put, rows_of):
         rows, findings = rows_of(put("a.csv", '\ufeff"text",label\na,b\n'))
         assert rows[0]["text"] == "a"
-        assert [finding.kind for finding in findings.list] == ["bom"]
+        assert [finding.kind for finding in findings] == ["bom"]
 
     def test_blank_lines_at_the_end_are_noted(self, put, rows_of):
         for name, content in [("a.csv", "text,label\na,b\n\n\r\n"), ("a.jsonl", '{"text": "a", "label": 1}\n\n \n')]:
             rows, findings = rows_of(put(name, content))
             assert len(rows) == 1
-            assert [(item.kind, item.count) for item in findings.list if item.kind != "line-ends"] == [("blank-end", 2)]
+            assert [(item.kind, item.count) for item in findings if item.kind != "line-ends"] == [("blank-end", 2)]
 
     def test_mixed_line_ends_are_noted(self, put, rows_of):
         for name, cell in [("a.csv", ","), ("a.tsv", "\t")]:
@@ -229,11 +229,11 @@ class TestFindings:
         rows, findings = rows_of(put("a.csv", content), drop_unlabelled=True)
         assert len(rows) == 1
         assert findings.count("unlabelled") == 30
-        assert [item.line for item in findings.list][:3] == [3, 4, 5]
-        assert len(findings.list) == 21
-        assert findings.list[-1].count == 10
+        assert [item.location.line for item in findings][:3] == [3, 4, 5]
+        assert len(findings) == 21
+        assert list(findings)[-1].count == 10
         again = Findings()
-        again.extend(findings.list)
+        again.extend(findings)
         assert again.as_json() == findings.as_json()
 
     def test_all_rows_unlabelled_is_an_error(self, put, rows_of):
@@ -243,13 +243,13 @@ class TestFindings:
     def test_extra_cells_are_counted_when_ignored(self, put, rows_of):
         rows, findings = rows_of(put("a.csv", "text,label\na,b,c\nd,e\n"), extra_columns="ignore")
         assert [row["text"] for row in rows] == ["a", "d"]
-        assert [(item.kind, item.line) for item in findings.list] == [("extra-cells", 2)]
+        assert [(item.kind, item.location.line) for item in findings] == [("extra-cells", 2)]
 
     def test_labels_are_kept_to_the_letter(self, put, rows_of):
         names = ["NA", "null", "nan", "None", "0", "01", " spaced "]
         rows, findings = rows_of(put("a.csv", "text,label\n" + "".join(f"a,{name}\n" for name in names)))
         assert [row["label"] for row in rows] == names
-        assert [(item.kind, item.line) for item in findings.list] == [("label-space", 8)]
+        assert [(item.kind, item.location.line) for item in findings] == [("label-space", 8)]
 
 
 class TestKinds:

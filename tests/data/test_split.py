@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from warmstart.data.split import fold, keys, shared, split
+from warmstart.data.split import fold_text, row_keys, shared_rows, split_table
 from warmstart.data.table import from_rows
 from warmstart.errors import DataError, RecipeError
 
@@ -36,21 +36,21 @@ def table_of(texts, labels, schema, folder):
     ],
 )
 def test_fold_sees_through_spelling(one, other):
-    assert fold(one) == fold(other)
+    assert fold_text(one) == fold_text(other)
 
 
 @quick
 @given(text=st.text(st.characters(max_codepoint=127)))
 def test_the_short_way_for_ascii_is_the_long_way(text):
-    assert fold(text) == " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    assert fold_text(text) == " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def test_keys_tell_columns_apart_and_are_stable(tmp_path, classify):
     rows = [{"text": "a b", "pair": "c", "label": "x"}, {"text": "a", "pair": "b c", "label": "x"}]
-    found = keys(from_rows(rows, classify, tmp_path), ["text", "pair"])
-    assert found.dtype == np.uint64
+    keys = row_keys(from_rows(rows, classify, tmp_path), ["text", "pair"])
+    assert keys.dtype == np.uint64
     expected = [hashlib.blake2b(joined, digest_size=8).digest() for joined in (b"a b\x1fc", b"a\x1fb c")]
-    assert found.tolist() == [int.from_bytes(digest, "little") for digest in expected]
+    assert keys.tolist() == [int.from_bytes(digest, "little") for digest in expected]
 
 
 @quick
@@ -62,18 +62,18 @@ def test_a_partition_without_leaks_in_file_order(tmp_path, classify, rows, seed)
     texts = [f"Text  {number}" if upper else f"text {number}" for number, _, upper in rows]
     table = table_of(texts, [label for _, label, _ in rows], classify, tmp_path)
     try:
-        found = split(table, ["text"], "label", PARTS, seed)
+        parts = split_table(table, ["text"], "label", PARTS, seed)
     except DataError as error:
         assert "would be empty" in str(error)  # noqa: PT017 - the other outcome that is allowed
         return
-    assert list(found) == ["train", "validation", "test"]
-    assert sorted(np.concatenate(list(found.values())).tolist()) == list(range(len(rows)))
-    sides = [{fold(texts[index]) for index in indices} for indices in found.values()]
+    assert list(parts) == ["train", "validation", "test"]
+    assert sorted(np.concatenate(list(parts.values())).tolist()) == list(range(len(rows)))
+    sides = [{fold_text(texts[index]) for index in indices} for indices in parts.values()]
     assert sum(map(len, sides)) == len(set().union(*sides))
-    for indices in found.values():
+    for indices in parts.values():
         assert np.all(np.diff(indices) > 0)
-    again = split(table, ["text"], "label", PARTS, seed)
-    assert all(np.array_equal(found[name], again[name]) for name in found)
+    again = split_table(table, ["text"], "label", PARTS, seed)
+    assert all(np.array_equal(parts[name], again[name]) for name in parts)
 
 
 @quick
@@ -83,30 +83,30 @@ def test_each_class_gets_its_share_within_rounding(tmp_path, classify, sizes, se
     if len(labels) < 20:
         labels += ["more"] * 20
     table = table_of([f"text {i}" for i in range(len(labels))], labels, classify, tmp_path)
-    found = split(table, ["text"], "label", PARTS, seed)
+    parts = split_table(table, ["text"], "label", PARTS, seed)
     whole = Counter(labels)
     for name, fraction in PARTS.items():
-        counts = Counter(labels[index] for index in found[name])
+        counts = Counter(labels[index] for index in parts[name])
         assert all(abs(counts[label] - size * fraction) < 1 for label, size in whole.items())
-        assert len(found[name]) <= round(len(labels) * fraction)
-    assert {labels[index] for index in found["train"]} == set(labels)
+        assert len(parts[name]) <= round(len(labels) * fraction)
+    assert {labels[index] for index in parts["train"]} == set(labels)
 
 
 def test_totals_hold_where_every_class_is_small(tmp_path, classify):
     labels = [f"c{i % 77}" for i in range(77 * 3)]
     table = table_of([f"t{i}" for i in range(len(labels))], labels, classify, tmp_path)
-    found = split(table, ["text"], "label", {"validation": 0.1, "test": 0.1}, seed=1)
-    assert [len(found[name]) for name in found] == [231 - 46, 23, 23]
+    parts = split_table(table, ["text"], "label", {"validation": 0.1, "test": 0.1}, seed=1)
+    assert [len(parts[name]) for name in parts] == [231 - 46, 23, 23]
 
 
 def test_the_order_of_rows_does_not_matter_but_the_seed_does(tmp_path, classify):
     rows = [{"text": f"t{i // 2}", "label": str(i % 5)} for i in range(400)]
     table = from_rows(rows, classify, tmp_path / "a")
     back = from_rows(rows[::-1], classify, tmp_path / "b")
-    one, two = (split(each, ["text"], "label", PARTS, seed=3) for each in (table, back))
+    one, two = (split_table(each, ["text"], "label", PARTS, seed=3) for each in (table, back))
     for name in one:
         assert {rows[i]["text"] for i in one[name]} == {rows[::-1][i]["text"] for i in two[name]}
-    other = split(table, ["text"], "label", PARTS, seed=4)
+    other = split_table(table, ["text"], "label", PARTS, seed=4)
     assert not np.array_equal(one["test"], other["test"])
 
 
@@ -114,46 +114,46 @@ def test_one_text_repeated_often_does_not_fill_a_part(tmp_path, classify):
     texts = ["same"] * 500 + [f"t{i}" for i in range(500)]
     for seed in range(10):
         table = table_of(texts, ["x"] * 1000, classify, tmp_path)
-        found = split(table, ["text"], "label", {"test": 0.1}, seed)
-        assert len(found["test"]) == 100
-        assert 0 in found["train"]
+        parts = split_table(table, ["text"], "label", {"test": 0.1}, seed)
+        assert len(parts["test"]) == 100
+        assert 0 in parts["train"]
 
 
 def test_a_class_with_one_text_goes_to_train(tmp_path, classify):
     texts = ["only", "ONLY", "only "] + [f"t{i}" for i in range(50)]
     table = table_of(texts, ["rare"] * 3 + ["x"] * 50, classify, tmp_path)
-    assert split(table, ["text"], "label", {"test": 0.6}, 0)["train"][:3].tolist() == [0, 1, 2]
+    assert split_table(table, ["text"], "label", {"test": 0.6}, 0)["train"][:3].tolist() == [0, 1, 2]
 
 
 def test_label_sets_are_strata_and_numbers_are_not(tmp_path, many, score):
     sets = [["a", "b"], ["b", "a"], []]
     table = from_rows([{"text": f"t{i}", "label": sets[i % 3]} for i in range(300)], many, tmp_path / "m")
-    found = split(table, ["text"], "label", {"test": 0.1}, 0)
-    assert Counter(len(sets[i % 3]) for i in found["test"]) == {2: 20, 0: 10}
+    parts = split_table(table, ["text"], "label", {"test": 0.1}, 0)
+    assert Counter(len(sets[i % 3]) for i in parts["test"]) == {2: 20, 0: 10}
     table = from_rows([{"text": f"t{i}", "label": i / 7} for i in range(300)], score, tmp_path / "s")
     for answer in ("label", None):
-        assert len(split(table, ["text"], answer, {"test": 0.1}, 0)["test"]) == 30
+        assert len(split_table(table, ["text"], answer, {"test": 0.1}, 0)["test"]) == 30
 
 
 def test_rare_sets_of_labels_are_held_out_too(tmp_path, many):
     rows = [{"text": f"t{i}", "label": [f"l{i}", "all"]} for i in range(100)] + [
         {"text": f"u{i}", "label": ["all"]} for i in range(100)
     ]
-    found = split(from_rows(rows, many, tmp_path), ["text"], "label", {"test": 0.2}, 0)
-    assert Counter(len(rows[i]["label"]) for i in found["test"]) == {1: 20, 2: 20}
+    parts = split_table(from_rows(rows, many, tmp_path), ["text"], "label", {"test": 0.2}, 0)
+    assert Counter(len(rows[i]["label"]) for i in parts["test"]) == {1: 20, 2: 20}
 
 
 def test_impossible_parts(tmp_path, classify):
     table = table_of(["a", "b", "c"], "xyx", classify, tmp_path)
     for parts in ({}, {"train": 0.5}, {"test": 0.0}, {"test": 0.5, "validation": 0.5}, {"test": float("nan")}):
         with pytest.raises(RecipeError):
-            split(table, ["text"], "label", parts, 0)
+            split_table(table, ["text"], "label", parts, 0)
     with pytest.raises(DataError, match="'test' would be empty"):
-        split(table, ["text"], "label", {"test": 0.1}, 0)
+        split_table(table, ["text"], "label", {"test": 0.1}, 0)
 
 
 def test_shared_texts_are_found(tmp_path, classify):
     one = table_of(["a", "B  c", "d"], "xyx", classify, tmp_path / "a")
     other = table_of(["b C", "D", "e"], "xyx", classify, tmp_path / "b")
-    assert shared(one, other, ["text"]).tolist() == [1, 2]
-    assert shared(one.select([0, 2]), other, ["text"]).tolist() == [1]
+    assert shared_rows(one, other, ["text"]).tolist() == [1, 2]
+    assert shared_rows(one.select([0, 2]), other, ["text"]).tolist() == [1]

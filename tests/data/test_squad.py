@@ -1,4 +1,4 @@
-"""SQuAD's nested files: read as rows, and what is wrong in them is told by row and question."""
+"""SQuAD's nested files: read as rows, and what is wrong in them is named by row and question."""
 
 import copy
 import json
@@ -6,7 +6,7 @@ import json
 import pytest
 
 from warmstart.data.findings import Findings
-from warmstart.data.read import read
+from warmstart.data.read import iter_rows
 from warmstart.data.source import Source
 from warmstart.errors import DataError
 from warmstart.tasks.span import Span, SpanOptions
@@ -52,13 +52,13 @@ SCHEMA = Span.schema(SpanOptions())
 
 def rows_of(file, schema=SCHEMA, **options):
     findings = Findings()
-    return list(read(Source((file,), **options), schema, findings)), findings
+    return list(iter_rows(Source((file,), **options), schema, findings)), findings
 
 
 def changed(change):
-    found = copy.deepcopy(FILE)
-    change(found["data"])
-    return json.dumps(found, ensure_ascii=False)
+    file = copy.deepcopy(FILE)
+    change(file["data"])
+    return json.dumps(file, ensure_ascii=False)
 
 
 def test_a_row_a_question(put):
@@ -84,7 +84,7 @@ def test_asked_only_a_file_needs_no_answers(put):
                     del item["answers"]
 
     file = put("asked.json", changed(without))
-    rows, _ = rows_of(file, SCHEMA.questions())
+    rows, _ = rows_of(file, SCHEMA.without_answers())
     assert [row["question"] for row in rows] == ["Who?", "Where?", "Who writes?"]
     with pytest.raises(DataError, match=r"asked\.json:row 1: no answer in 'answers'"):
         rows_of(file)
@@ -127,11 +127,11 @@ FAULTS = {
     "answers-form start": (lambda data: qas(data)[1]["answers"][0].update(answer_start="35"), "row 2: 'answers'"),
     "answer-impossible": (
         lambda data: qas(data)[0].update(is_impossible=True),
-        "row 1: question 'a': has answers, and",
+        "row 1: question 'a': has answers, but",
     ),
     "answer-impossible none": (
         lambda data: qas(data)[1].update(is_impossible=False, answers=[]),
-        "row 2: question 'b': has none, and is_impossible is false",
+        "row 2: question 'b': has none, but is_impossible is false",
     ),
     "squad flag": (lambda data: qas(data)[1].update(is_impossible="no"), "row 2: question 'b': is_impossible is 'no'"),
     "squad id": (lambda data: qas(data)[1].pop("id"), r"row 2: data\[0\].paragraphs\[0\].qas\[1\] has no 'id', but"),
@@ -158,11 +158,11 @@ def test_a_fault_names_its_row(put, name):
     assert error.value.kind == name.partition(" ")[0]
 
 
-def test_an_id_that_stands_twice_is_told(put):
+def test_an_id_that_occurs_twice_is_reported(put):
     _, findings = rows_of(put("squad.json", changed(lambda data: qas(data)[1].update(id="a"))))
     [finding] = [one for one in findings if one.kind == "id-repeated"]
-    assert finding.where.endswith("squad.json:row 2")
-    assert finding.message == "the id 'a' stands at row 1 already"
+    assert str(finding.location).endswith("squad.json:row 2")
+    assert finding.message == "the id 'a' is already that of row 1"
 
 
 def test_an_object_that_is_no_squad_file_is_refused(put):
@@ -182,6 +182,6 @@ def test_an_object_that_is_no_squad_file_is_refused(put):
 )
 def test_real_files(shared_data, name, count):
     """covidqa_early has 234 answers that are off by white space, which are moved to where they stand."""
-    schema = Span.schema(SpanOptions(misplaced="nearest" if "covid" in name else "refuse"))
+    schema = Span.schema(SpanOptions(misplaced_answers="nearest" if "covid" in name else "refuse"))
     rows, _ = rows_of(str(shared_data / "open" / name), schema)
     assert len(rows) == count

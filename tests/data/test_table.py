@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from warmstart.data import cache as store
+from warmstart.data import row_cache
+from warmstart.data.arrow_files import write_arrow
 from warmstart.data.findings import Findings
 from warmstart.data.source import Source
-from warmstart.data.table import from_rows, load, write
+from warmstart.data.table import from_rows, load
 from warmstart.errors import DataError
 
 CONTENT = 'text,label\n"a\nb",x\nc,\nd,y \n'
@@ -33,21 +34,21 @@ class TestLoad:
         table, findings = opened(file, classify, tmp_path / "cache")
         assert len(table) == 2
         assert table.rows.column_names == ["text", "label", "file", "line"]
-        assert [table.where(index) for index in range(2)] == [f"{file}:2", f"{file}:5"]
+        assert [str(table.location(index)) for index in range(2)] == [f"{file}:2", f"{file}:5"]
         assert list(table.column("label")) == ["x", "y "]
-        assert [item.kind for item in findings.list] == ["unlabelled", "label-space"]
+        assert [item.kind for item in findings] == ["unlabelled", "label-space"]
 
     def test_a_second_call_reads_nothing_and_tells_the_same(self, put, tmp_path, classify, monkeypatch):
         first, before = opened(put("train.csv", CONTENT), classify, tmp_path / "cache")
-        monkeypatch.setattr(store, "read", None)
+        monkeypatch.setattr(row_cache, "iter_rows", None)
         again, after = opened(put("train.csv", CONTENT), classify, tmp_path / "cache")
         assert again.fingerprint == first.fingerprint
         assert again.rows[:] == first.rows[:]
         assert after.as_json() == before.as_json()
         # The same bytes under another name are the same rows, and findings speak of today's name.
-        renamed, told = opened(put("other.csv", CONTENT), classify, tmp_path / "cache")
-        assert renamed.where(0).endswith("other.csv:2")
-        assert {item.file for item in told.list} == {renamed.files[0]}
+        renamed, later = opened(put("other.csv", CONTENT), classify, tmp_path / "cache")
+        assert str(renamed.location(0)).endswith("other.csv:2")
+        assert {item.location.file for item in later} == {renamed.files[0]}
 
     def test_the_key_knows_all_that_affects_the_rows(self, put, tmp_path, classify, many):
         file = put("a.csv", "text,label,more\na,b,c\n")
@@ -61,7 +62,7 @@ class TestLoad:
             opened(file, classify, tmp_path, encoding="latin-1"),
             opened(file, many, tmp_path, label_separator=";"),
             opened(file, many, tmp_path, label_separator="|"),
-            opened(file, classify.questions(), tmp_path),
+            opened(file, classify.without_answers(), tmp_path),
         ]
         assert len({table.fingerprint for table, _ in kinds}) == len(kinds)
 
@@ -93,13 +94,13 @@ class TestLoad:
 
     def test_a_file_that_changes_while_read_is_refused(self, put, tmp_path, classify, monkeypatch):
         file = put("a.csv", "text,label\na,b\n")
-        reading = store.read
+        reading = row_cache.iter_rows
 
         def slow(*args, **options):
             yield from reading(*args, **options)
             put("a.csv", "text,label\na,b\nc,d\n")
 
-        monkeypatch.setattr(store, "read", slow)
+        monkeypatch.setattr(row_cache, "iter_rows", slow)
         with pytest.raises(DataError, match="changed while being read"):
             opened(file, classify, tmp_path / "cache")
 
@@ -124,7 +125,7 @@ class TestLoad:
         rows.to_parquet(str(tmp_path / "set" / "train.parquet"))
         file = f"hub:{tmp_path / 'set'}:train"
         table, _ = opened(file, classify, tmp_path / "cache")
-        assert table.where(1) == f"{file}:row 2"
+        assert str(table.location(1)) == f"{file}:row 2"
         assert opened(file, classify, tmp_path / "cache")[0].fingerprint == table.fingerprint
 
 
@@ -144,7 +145,7 @@ class TestSelect:
         assert (
             [row["text"] for row in nested.rows] == list(nested.column("text")) == [f"t{indices[5]}", f"t{indices[2]}"]
         )
-        assert nested.where(1) == f"memory:row {indices[2] + 1}"
+        assert str(nested.location(1)) == f"memory:row {indices[2] + 1}"
         assert len({table.fingerprint, chosen.fingerprint, nested.fingerprint}) == 3
 
     def test_none_and_too_many(self, tmp_path, classify):
@@ -160,7 +161,7 @@ class TestFromRows:
     def test_rows_are_checked_as_a_files_are(self, tmp_path, classify):
         table = from_rows([{"text": "a", "label": np.int64(1)}, {"text": "b", "label": True}], classify, tmp_path)
         assert list(table.column("label")) == ["1", "true"]
-        assert table.where(1) == "memory:row 2"
+        assert str(table.location(1)) == "memory:row 2"
 
     @pytest.mark.parametrize(
         ("row", "message"),
@@ -198,13 +199,13 @@ class TestFromRows:
 class TestWrite:
     def test_token_lists(self, tmp_path):
         batches = [{"ids": [[1, 2], []], "label": [0, 1]}, {"ids": [np.arange(3)], "label": [2]}]
-        data = write(iter(batches), tmp_path / "deep" / "tokens.arrow")
+        data = write_arrow(iter(batches), tmp_path / "deep" / "tokens.arrow")
         assert data[:] == {"ids": [[1, 2], [], [0, 1, 2]], "label": [0, 1, 2]}
         assert data.cache_files
         assert data.data.schema.field("ids").type == pa.list_(pa.int32())  # half the bytes of Python's own
 
     def test_no_batches_is_an_empty_data_set(self, tmp_path):
-        data = write([], tmp_path / "a.arrow", pa.schema([("a", pa.string())]))
+        data = write_arrow([], tmp_path / "a.arrow", pa.schema([("a", pa.string())]))
         assert len(data) == 0
         assert data.column_names == ["a"]
 
@@ -235,7 +236,7 @@ print(json.dumps({"grown": own() - before, "rows": len(table), "labels": labels,
     done = subprocess.run(
         [sys.executable, "-c", script, str(file), str(tmp_path / "cache")], capture_output=True, text=True, check=True
     )
-    found = json.loads(done.stdout)
-    assert found["rows"] == found["labels"] == 300_000
-    assert found["mapped"] == 1
-    assert found["grown"] < 150e6
+    measured = json.loads(done.stdout)
+    assert measured["rows"] == measured["labels"] == 300_000
+    assert measured["mapped"] == 1
+    assert measured["grown"] < 150e6

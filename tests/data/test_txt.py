@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warmstart.data.findings import Findings
-from warmstart.data.read import read
+from warmstart.data.read import iter_rows
 from warmstart.data.schema import Column, Schema
 from warmstart.data.source import Source
 from warmstart.errors import DataError
@@ -16,7 +16,7 @@ SCHEMA = Schema((Column("text", "text", "a document"),))
 
 
 def rows(path, **options):
-    return [(row["line"], row["text"]) for row in read(Source((str(path),), **options), SCHEMA, Findings())]
+    return [(row["line"], row["text"]) for row in iter_rows(Source((str(path),), **options), SCHEMA, Findings())]
 
 
 def test_a_document_stands_between_blank_lines(tmp_path):
@@ -39,8 +39,8 @@ def test_no_character_is_lost(tmp_path_factory, given_documents, by_line):
     path = tmp_path_factory.mktemp("txt") / "texts.txt"
     path.write_text("\n\n".join("\n".join(lines) for lines in given_documents), encoding="utf-8")
     wanted = [line for lines in given_documents for line in lines]
-    found = [text for _, text in rows(path, document="line" if by_line else "paragraph")]
-    assert found == (wanted if by_line else ["\n".join(lines) for lines in given_documents])
+    texts = [text for _, text in rows(path, document="line" if by_line else "paragraph")]
+    assert texts == (wanted if by_line else ["\n".join(lines) for lines in given_documents])
 
 
 def test_a_file_without_text_and_a_task_with_labels_are_refused(tmp_path):
@@ -51,4 +51,4 @@ def test_a_file_without_text_and_a_task_with_labels_are_refused(tmp_path):
     path.write_text("good\n", encoding="utf-8")
     labelled = Schema((*SCHEMA.columns, Column("label", "label", "what is learned", answer=True)))
     with pytest.raises(DataError, match="a txt file has no column 'label'"):
-        list(read(Source((str(path),)), labelled, Findings()))
+        list(iter_rows(Source((str(path),)), labelled, Findings()))

@@ -22,14 +22,14 @@ from warmstart.cli.main import app
 from warmstart.data.source import Source
 from warmstart.deploy.cluster import import_ray
 from warmstart.deploy.label import preflight, worker
-from warmstart.deploy.label.cluster_job import Call, _unless_failed
+from warmstart.deploy.label.cluster_job import WorkerCall, _unless_failed
 from warmstart.deploy.label.columns import columns_of
-from warmstart.deploy.label.job import Work
-from warmstart.deploy.label.label_corpus import _asked, label
+from warmstart.deploy.label.job import LabelJob
+from warmstart.deploy.label.label_corpus import _input_columns, label
 from warmstart.deploy.label.locations import Entry, Folder
 from warmstart.deploy.label.manifest import finished
 from warmstart.deploy.label.shards import Shard, cut
-from warmstart.deploy.label.worker import Worker, model_fingerprint
+from warmstart.deploy.label.worker import ShardWorker, model_fingerprint
 from warmstart.errors import DataError, DiskError, RecipeError, RunError
 from warmstart.inference.predictor import Predictor
 
@@ -55,14 +55,14 @@ def work(run, tmp_path_factory):
     folder = corpus(tmp_path_factory.mktemp("bulk") / "in")
     out = Folder(str(folder.parent / "out"))
     path = str(run.folder)
-    return Work(path, model_fingerprint(path), Folder(str(folder)), out, Source(("x",)))
+    return LabelJob(path, model_fingerprint(path), Folder(str(folder)), out, Source(("x",)))
 
 
 @pytest.fixture(scope="module")
 def alone(work):
     """The corpus answered in this process: the records of its shards, in order."""
-    made = Worker(work)
-    columns = _asked(work)[1]
+    made = ShardWorker(work)
+    columns = _input_columns(work)[1]
     group = cut(
         work.folder, "group-00000", list(enumerate(["a.jsonl", "b.csv", "c.parquet"])), work.source, columns, SIZE
     )
@@ -115,7 +115,7 @@ Panic.__name__ = "PanicException"
 
 
 def test_a_row_that_makes_the_tokenizer_panic_is_found_and_set_aside_alone(work, alone, monkeypatch):
-    made = Worker(work)
+    made = ShardWorker(work)
     encode = made.predictor.encode
 
     def panics(rows):
@@ -131,7 +131,7 @@ def test_a_row_that_makes_the_tokenizer_panic_is_found_and_set_aside_alone(work,
 
 
 def test_a_shard_that_kills_its_worker_again_and_again_is_set_aside_whole(work, alone, tmp_path):
-    made = Worker(Work(**{**vars(work), "out": Folder(str(tmp_path))}), lambda shard: worker.TRIES + 1)
+    made = ShardWorker(LabelJob(**{**vars(work), "out": Folder(str(tmp_path))}), lambda shard: worker.TRIES + 1)
     record = made("group-00000", alone[0].shards[0])
     assert (record["answered"], record["set_aside"]) == (0, SIZE)
     assert rows(Folder(str(tmp_path)), True)[0]["error"] == "the worker that answered this shard died 3 times"
@@ -139,29 +139,29 @@ def test_a_shard_that_kills_its_worker_again_and_again_is_set_aside_whole(work, 
 
 def test_a_file_that_cannot_be_read_is_given_up_after_some_tries(work, alone, monkeypatch):
     monkeypatch.setattr(worker, "PAUSE", 0)
-    answers, aside = Worker(work)._tried(Shard("x", "gone.jsonl", 0, 3, 0))
+    answers, aside = ShardWorker(work)._tried(Shard("x", "gone.jsonl", 0, 3, 0))
     assert answers == []
     assert len(aside) == 3
     assert "could not be read" in aside[0]["error"]
 
 
 def test_kept_columns_are_text_and_none_may_hide_an_answer(work, alone, run):
-    made = Worker(Work(**{**vars(work), "keep": ("id",)}))
+    made = ShardWorker(LabelJob(**{**vars(work), "keep": ("id",)}))
     (answer, *_), _ = made._tried(alone[0].shards[-1])
     assert (answer["row"], answer["id"], "text" in answer) == ("c.parquet:41", "40", False)
-    with pytest.raises(RecipeError, match="--keep label: the output has a column of that name"):
+    with pytest.raises(RecipeError, match="--keep-column label: the output has a column of that name"):
         columns_of(Predictor.load(run.folder).task, ["text"], ["label"], None)
 
 
 def test_what_a_worker_raises_is_told_in_its_own_words(work, alone):
     row = {"group": "group-00000", **vars(alone[0].shards[0])}
-    told = json.loads(Call(Work(**{**vars(work), "model": "0" * 64}), None)(row)["record"])
+    told = json.loads(WorkerCall(LabelJob(**{**vars(work), "model": "0" * 64}), None)(row)["record"])
     with pytest.raises(RunError, match=r"a worker found model .* the driver has 000000000000"):
         _unless_failed(told, work.out)
     with pytest.raises(DiskError, match="the disk is full"):
-        _unless_failed({"failed": "OSError", "told": "no space", "errno": errno.ENOSPC}, work.out)
+        _unless_failed({"failed": "OSError", "message": "no space", "errno": errno.ENOSPC}, work.out)
     with pytest.raises(RunError, match="a worker failed: ZeroDivisionError: by zero"):
-        _unless_failed({"failed": "ZeroDivisionError", "told": "by zero", "errno": None}, work.out)
+        _unless_failed({"failed": "ZeroDivisionError", "message": "by zero", "errno": None}, work.out)
 
 
 # In a process of its own: one that speaks with Ray leaves at once where its Ray dies.
@@ -219,15 +219,15 @@ def test_what_cannot_be_is_refused_before_anything_starts(work, run, tmp_path, m
     source, out = str(work.folder.local), tmp_path / "out"
     with pytest.raises(RunError, match=r"found 1 CPU on this machine, 1 worker"):
         label(run.folder, source, out, cpus=1)
-    with pytest.raises(RunError, match=r"3 worker.* need 4: .*say --workers 1"):
+    with pytest.raises(RunError, match=r"3 worker.* need 4: .*set --workers 1"):
         label(run.folder, source, out, workers=3, cpus=2)
     with pytest.raises(RunError, match="nobody answers there"):
         label(run.folder, source, out, address="127.0.0.1:9")
-    with pytest.raises(RunError, match="stands in the folder that is labelled"):
+    with pytest.raises(RunError, match="is inside the folder that is labelled"):
         label(run.folder, source, Path(source) / "out", cpus=2)
     with pytest.raises(DataError, match="no column 'body' for 'text'"):
         label(run.folder, Source((source,), {"text": "body"}), out, cpus=2)
-    with pytest.raises(RecipeError, match=r"--keep ids: a.jsonl has no such column; did you mean 'id'"):
+    with pytest.raises(RecipeError, match=r"--keep-column ids: a.jsonl has no such column; did you mean 'id'"):
         label(run.folder, source, out, cpus=2, keep=["ids"])
     with pytest.raises(RecipeError, match="--engine auto: copies of a model would differ"):
         label(run.folder, source, out, cpus=2, engine="auto")
@@ -258,6 +258,6 @@ def test_the_command_line_says_what_belongs_together(run):
     def said(*arguments):
         return CliRunner().invoke(app, ["predict", str(run.folder), *arguments])
 
-    assert "is for --ray alone" in str(said("a text", "--keep", "id").exception)
+    assert "is for --ray alone" in str(said("a text", "--keep-column", "id").exception)
     assert "is named like a file" in str(said("--ray", "local", "--file", "a", "--out", "b.csv").exception)
     assert "give --file and --out" in str(said("a text", "--ray", "local").exception)

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
@@ -12,15 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warmstart.data.schema import Column
-from warmstart.data.source import Source, Wanted
+from warmstart.data.findings import Findings
+from warmstart.data.read import iter_rows
+from warmstart.data.schema import Column, Schema
+from warmstart.data.source import FileColumn, Source
 from warmstart.deploy.label.locations import Entry, Folder, split
 from warmstart.deploy.label.records import parquet_records, text_records
 from warmstart.deploy.label.shards import check_unchanged, choose, cut, grouped, read_group, settle, write_group
 from warmstart.errors import DataError, RecipeError, RunError
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), min_size=1, max_size=25)
-WANTED = (Wanted(Column("text", "text", "the text"), "text"),)
+COLUMNS = (FileColumn(Column("text", "text", "the text"), "text"),)
 
 
 def as_csv(texts):
@@ -71,10 +74,10 @@ def test_every_row_is_in_one_shard_as_it_was_written(name, texts, size):
     with TemporaryDirectory() as path:
         folder, source = Folder(path), Source((name,))
         folder.write(name, FORMATS[name](texts))
-        group = cut(folder, "group-00000", [(0, name)], source, WANTED, size)
+        group = cut(folder, "group-00000", [(0, name)], source, COLUMNS, size)
         assert [shard.first for shard in group.shards] == list(range(0, len(texts), size))
-        found = [one for shard in group.shards for one in read(folder, shard, source)]
-        assert [one.item["text"] for one in found] == texts
+        records = [record for shard in group.shards for record in read(folder, shard, source)]
+        assert [record.item["text"] for record in records] == texts
 
 
 BROKEN = {
@@ -96,22 +99,65 @@ def test_a_broken_row_takes_no_other_along(name, data, size):
         folder, source = Folder(path), Source((name,))
         head = "" if name == "a.jsonl" else "n,text\n"
         folder.write(name, (head + "".join(f"{line}\n" for line in lines)).encode("latin-1"))
-        group = cut(folder, "group-00000", [(0, name)], source, WANTED, size)
-        found = [one for shard in group.shards for one in read(folder, shard, source)]
+        group = cut(folder, "group-00000", [(0, name)], source, COLUMNS, size)
+        records = [record for shard in group.shards for record in read(folder, shard, source)]
         if '1,"text" more' in rows and '1,"never closed' in rows:
             return
-        assert len(found) == len(rows)
-        for n, (row, one) in enumerate(zip(rows, found, strict=True)):
-            assert (one.item or {}).get("text") == (f"good {n}" if row is None else None)
-            assert bool(one.error) == (row is not None)
+        assert len(records) == len(rows)
+        for n, (row, record) in enumerate(zip(rows, records, strict=True)):
+            assert (record.item or {}).get("text") == (f"good {n}" if row is None else None)
+            assert bool(record.error) == (row is not None)
 
 
-def test_text_that_is_not_utf8_in_parquet_is_told_of_its_row_alone(tmp_path):
+def trained_on(path, name, source):
+    """The texts that training reads before it refuses the file, and what it says then."""
+    texts = []
+    try:
+        for row in iter_rows(replace(source, files=(f"{path}/{name}",)), Schema((OPTIONAL,)), Findings()):
+            texts.append(row["text"])
+    except DataError as error:
+        return texts, error
+    return texts, None
+
+
+OPTIONAL = Column("text", "text", "the text", required=False)
+LINES = {
+    "a.csv": st.lists(st.text('a,"\r\t ', max_size=6), max_size=8),
+    "a.tsv": st.lists(st.text('a,"\r\t ', max_size=6), max_size=8),
+    "a.jsonl": st.lists(
+        st.sampled_from(['{"text": "a"}', '{"text": "b"} ', '{"text"', "[1]", '{"a": 1, "a": 2}']), min_size=1
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), end=st.sampled_from(["\n", "\r\n", ""]))
+def test_training_and_labelling_read_the_same_rows_and_name_the_same_fault(name, data, end):
+    lines = data.draw(LINES[name])
+    if any(not line.strip("\r") for line in lines):
+        return  # blank lines at the end are no fault in training
+    head = [] if name == "a.jsonl" else ["text,n" if name == "a.csv" else "text\tn"]
+    with TemporaryDirectory() as path:
+        folder, source = Folder(path), Source((name,), columns={"text": "text"})
+        folder.write(name, ("\n".join([*head, *lines]) + end).encode())
+        texts, error = trained_on(path, name, source)
+        records = list(text_records(folder, name, source))
+    broken = next((number for number, record in enumerate(records) if record.error), len(records))
+    assert [record.item["text"] for record in records[:broken]][: len(texts)] == texts
+    if error is not None and error.kind != "no-rows":
+        assert broken == len(texts)
+        assert records[broken].error == error.problem
+    else:
+        assert broken == len(records) == len(texts)
+
+
+def test_text_that_is_not_utf8_in_parquet_is_a_fault_of_its_row_only(tmp_path):
     column = pa.array([b"good", b"\xff", b"fine"], pa.binary())
     pq.write_table(pa.table({"text": pa.Array.from_buffers(pa.string(), 3, column.buffers())}), tmp_path / "a.parquet")
-    found = list(parquet_records(Folder(str(tmp_path)), "a.parquet", 0, 3, ["text"]))
-    assert [one.item and one.item["text"] for one in found] == ["good", None, "fine"]
-    assert "'text' holds bytes that are not UTF-8" in found[1].error
+    records = list(parquet_records(Folder(str(tmp_path)), "a.parquet", 0, 3, ["text"]))
+    assert [record.item and record.item["text"] for record in records] == ["good", None, "fine"]
+    assert "'text' holds bytes that are not UTF-8" in records[1].error
 
 
 @given(st.lists(st.text(min_size=1), unique=True, min_size=1), st.integers(1, 9))
@@ -124,7 +170,7 @@ def test_every_file_is_in_one_group(names, size):
 def test_a_plan_comes_back_and_a_changed_file_is_named(tmp_path):
     folder, out = Folder(str(tmp_path / "in")), Folder(str(tmp_path / "out"))
     folder.write("a.jsonl", as_jsonl(["one", "two"]))
-    group = cut(folder, "group-00000", [(0, "a.jsonl")], Source(("a.jsonl",)), WANTED, 1)
+    group = cut(folder, "group-00000", [(0, "a.jsonl")], Source(("a.jsonl",)), COLUMNS, 1)
     write_group(out, group)
     assert read_group(out, "group-00000") == group
     check_unchanged(folder, group)
@@ -145,7 +191,7 @@ def test_hidden_files_are_left_out_by_name_and_unknown_ones_refused():
     entries = [Entry(name, 1, 0) for name in ("_SUCCESS", "a/b.jsonl", ".x/c.jsonl")]
     chosen, left_out = choose(entries, Source(("x",)), "x")
     assert ([one.name for one in chosen], left_out) == (["a/b.jsonl"], ["_SUCCESS", ".x/c.jsonl"])
-    with pytest.raises(DataError, match=r"names no format"):
+    with pytest.raises(DataError, match=r"not that of a known format"):
         choose([Entry("notes.md", 1, 0)], Source(("x",)), "x")
     with pytest.raises(RecipeError, match="found format conll"):
         choose([Entry("a.conll", 1, 0)], Source(("x",)), "x")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import warmstart
 from processes import finish
 from small import reviews
-from warmstart.deploy.export.compare_answers import hold_against
+from warmstart.deploy.export.compare_answers import compare_answers
 from warmstart.errors import ModelError, RecipeError
 from warmstart.inference.batching import size
 from warmstart.inference.engines import opening, trial
@@ -26,7 +26,7 @@ TEXTS = [text for text, _ in reviews(90)]
 def test_every_engine_answers(exported, engine, precision):
     predictor = warmstart.load(exported, precision, engine)
     assert (predictor.engine.name, predictor.engine.precision) == (engine, precision)
-    found = hold_against(warmstart.load(exported).predict(TEXTS), predictor.predict(TEXTS))
+    found = compare_answers(warmstart.load(exported).predict(TEXTS), predictor.predict(TEXTS))
     assert found.differ == 0
     assert found.worst < (1e-4 if precision == "fp32" else 0.2)
 
@@ -80,7 +80,7 @@ def test_auto_takes_the_fastest(exported):
     speeds = predictor.trial["texts_per_second"]
     assert {"torch fp32", "onnx fp32", "onnx int8", "openvino fp32"} <= set(speeds)
     assert f"{predictor.engine.name} {predictor.engine.precision}" == max(speeds, key=speeds.get)
-    assert hold_against(Predictor.load(exported).predict(TEXTS), answers).differ == 0
+    assert compare_answers(Predictor.load(exported).predict(TEXTS), answers).differ == 0
 
 
 def test_auto_tries_nothing_on_a_few_texts(exported, run):

@@ -5,15 +5,15 @@ import time
 
 import pytest
 
-from warmstart.deploy.serve.gathering import Gathering
+from warmstart.deploy.serve.dynamic_batching import DynamicBatcher
 
 
 def asked(count: int, compute, most: int = 64) -> list:
     """What so many who ask for one number each are told."""
 
     async def whole() -> list:
-        gathering = Gathering(compute, len, most)
-        return await asyncio.gather(*(gathering.answer([one]) for one in range(count)), return_exceptions=True)
+        batcher = DynamicBatcher(compute, len, most)
+        return await asyncio.gather(*(batcher.submit([one]) for one in range(count)), return_exceptions=True)
 
     return asyncio.run(whole())
 
@@ -38,8 +38,8 @@ def test_what_is_heavier_than_a_batch_goes_alone():
         return numbers
 
     async def whole() -> list:
-        gathering = Gathering(same, len, 4)
-        return await asyncio.gather(gathering.answer([1] * 9), gathering.answer([2]), gathering.answer([3, 3]))
+        batcher = DynamicBatcher(same, len, 4)
+        return await asyncio.gather(batcher.submit([1] * 9), batcher.submit([2]), batcher.submit([3, 3]))
 
     assert asyncio.run(whole()) == [[1] * 9, [2], [3, 3]]
     assert sizes == [9, 3]
@@ -59,8 +59,8 @@ def test_a_fault_reaches_those_of_its_batch_alone():
 @pytest.mark.parametrize("most", [1, 7])
 def test_who_gives_up_is_no_harm_to_others(most):
     async def whole() -> list:
-        gathering = Gathering(lambda numbers: numbers, len, most)
-        tasks = [asyncio.create_task(gathering.answer([one])) for one in range(20)]
+        batcher = DynamicBatcher(lambda numbers: numbers, len, most)
+        tasks = [asyncio.create_task(batcher.submit([one])) for one in range(20)]
         await asyncio.sleep(0)
         for task in tasks[::3]:
             task.cancel()

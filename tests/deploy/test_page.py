@@ -38,30 +38,30 @@ class Canned:
     """Answers that are known before."""
 
     async def answer(self, model, rows):
-        from warmstart.deploy.serve.backend import Answered
+        from warmstart.deploy.serve.backend import BackendReply
 
         if model.name == "rank":
-            return Answered([{"score": float(len(row["document"]))} for row in rows], [len(rows)])
-        return Answered([ANSWERS[model.name] for _ in rows], [len(rows)])
+            return BackendReply([{"score": float(len(row["document"]))} for row in rows], [len(rows)])
+        return BackendReply([ANSWERS[model.name] for _ in rows], [len(rows)])
 
 
 def served(name):
-    from warmstart.deploy.serve.models import Served
+    from warmstart.deploy.serve.served_models import ServedModel
 
     config = SimpleNamespace(id2label=dict(enumerate(LABELS if name == "classify" else ["O", "B-PER", "I-PER"])))
     config.num_labels, config.problem_type = len(config.id2label), "single_label_classification"
     task = tasks.find(name).of(tasks.options_of(name, {}), False, config)
-    return Served(name, Path(), f"{name:0<64}", task, Window(64))
+    return ServedModel(name, Path(), f"{name:0<64}", task, Window(64))
 
 
 @pytest.fixture(scope="module")
 def url():
     import uvicorn
 
-    from warmstart.deploy.serve.app import App
+    from warmstart.deploy.serve.app import ServingApp, ServingSettings
 
     models = {name: served(name) for name in (*ANSWERS, "rank")}
-    app = App(models, Canned(), token=TOKEN, log=lambda entry: None)
+    app = ServingApp(models, Canned(), ServingSettings(token=TOKEN), lambda entry: None)
     app.ready = set(models)
     server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_level="critical"))
     thread = threading.Thread(target=asyncio.run, args=(server.serve(),), daemon=True)

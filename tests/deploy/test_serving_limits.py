@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 import socket
 import threading
 import time
@@ -16,8 +17,8 @@ pytest.importorskip("prometheus_client")
 from serving import ask, front, get, post
 from warmstart.cli.serve import _loopback, _token
 from warmstart.deploy.serve.limits import Limits, check_shape
-from warmstart.deploy.serve.models import open_all
-from warmstart.deploy.serve.refusals import Refused
+from warmstart.deploy.serve.refusals import Refusal
+from warmstart.deploy.serve.served_models import open_models
 from warmstart.errors import RecipeError
 
 TOKEN = "a-token-of-some-length"
@@ -87,7 +88,7 @@ def test_limits_hold_before_the_body_is_read(app):
 
 
 def test_bodies_together_are_bounded(run):
-    app = front({"reviews": run.folder}, limits=Limits(held=100))
+    app = front({"reviews": run.folder}, limits=Limits(held_bytes=100))
     assert post(app, b" " * 200).status == 429
     assert post(app, {"texts": ["good"]}).status == 200  # none is held any longer
 
@@ -97,7 +98,7 @@ def test_the_shape_is_seen_in_linear_time():
     for bomb in (b'"' + b'\\"' * 500_000, b'"' * 1_000_001, b'"\\', b'"[[[["' * 10_000):
         check_shape(bomb, Limits())
     assert time.perf_counter() - started < 2
-    with pytest.raises(Refused):
+    with pytest.raises(Refusal):
         check_shape(b'"[" [[' * 20, Limits(depth=16))
 
 
@@ -133,7 +134,7 @@ def test_a_name_of_others_does_not_lead_here(app, closed):
 
 
 def test_a_full_queue_is_told_at_once(run):
-    app = front({"reviews": run.folder}, queue=4)
+    app = front({"reviews": run.folder}, max_queue=4)
     app.backend.pause = 0.05
 
     async def many():
@@ -147,7 +148,7 @@ def test_a_full_queue_is_told_at_once(run):
 
 
 def test_starting_draining_and_gone(run):
-    app = front({"reviews": run.folder}, seconds=0.1)
+    app = front({"reviews": run.folder}, timeout=0.1)
     app.ready.clear()
     assert get(app, "/ready").status == post(app, {"texts": ["a"]}).status == 503
     app.ready.add("reviews")
@@ -192,6 +193,13 @@ def test_every_example_of_the_description_works(app):
         assert get(app, path).status == 200
 
 
+def test_the_page_reads_what_models_say(app):
+    model = get(app, "/v1/models").json["models"][0]
+    script = get(app, "/").body.decode()
+    assert set(re.findall(r"\bmodel\.window\.(\w+)", script)) == {"max_tokens", "method"} <= set(model["window"])
+    assert set(re.findall(r"\bmodel\.(\w+)", script)) <= set(model)
+
+
 @pytest.fixture
 def port(app, monkeypatch):
     """The front on a socket, impatient."""
@@ -199,9 +207,13 @@ def port(app, monkeypatch):
 
     from warmstart.deploy.serve import server as module
 
-    monkeypatch.setattr(module, "PATIENCE", 0.5)
+    monkeypatch.setattr(module, "IDLE_SECONDS", 0.5)
     config = uvicorn.Config(
-        app, http=module.Protocol, lifespan="off", log_level="critical", h11_max_incomplete_event_size=module.HEADERS
+        app,
+        http=module.BoundedH11Protocol,
+        lifespan="off",
+        log_level="critical",
+        h11_max_incomplete_event_size=module.MAX_HEADER_BYTES,
     )
     server, sock = uvicorn.Server(config), module.listen("127.0.0.1", 0)
     thread = threading.Thread(target=asyncio.run, args=(server.serve([sock]),), daemon=True)
@@ -264,11 +276,11 @@ def test_any_bytes_at_any_path_are_told_why(app, body, method, path):
 
 
 def test_names_and_tokens_of_the_command_line(run, tmp_path, monkeypatch):
-    assert list(open_all([f"mine={run.folder}", str(run.folder)])) == ["mine", "reviews"]
+    assert list(open_models([f"mine={run.folder}", str(run.folder)])) == ["mine", "reviews"]
     with pytest.raises(RecipeError, match="two models"):
-        open_all([str(run.folder), str(run.folder)])
+        open_models([str(run.folder), str(run.folder)])
     with pytest.raises(RecipeError, match="letters"):
-        open_all([f"a b={run.folder}"])
+        open_models([f"a b={run.folder}"])
     (tmp_path / "token").write_text("short\n")
     with pytest.raises(RecipeError, match="16 characters"):
         _token(str(tmp_path / "token"))

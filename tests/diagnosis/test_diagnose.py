@@ -1,4 +1,4 @@
-"""`warmstart diagnose` on small runs: what it says, what it keeps, and what predictions then are."""
+"""`warmstart diagnose` on small runs: what it finds, what it records, and what predictions then are."""
 
 import csv
 import json
@@ -14,10 +14,12 @@ from typer.testing import CliRunner
 import warmstart
 from small import FAST, reviews
 from warmstart.cli.main import app
-from warmstart.diagnosis.diagnose import diagnose
-from warmstart.diagnosis.label_errors import Looking, cut, regression_chances, suspects
+from warmstart.diagnosis.confidence import ConfidenceOptions
+from warmstart.diagnosis.diagnose import DiagnosisOptions, diagnose
+from warmstart.diagnosis.label_errors import LabelErrorSearch, assign_folds, regression_probabilities, suspects
 from warmstart.errors import ModelError, RecipeError, RunError
-from warmstart.evaluation.run import Run
+from warmstart.evaluation.records.files import as_json
+from warmstart.evaluation.run import RunFolder
 from warmstart.storage.artifacts import recover, verify
 
 ODD = 5
@@ -49,37 +51,39 @@ def made(encoder, tmp_path_factory):
 def run(made, tmp_path):
     """A copy of it that may be changed."""
     shutil.copytree(made, tmp_path / "run")
-    return Run(tmp_path / "run")
+    return RunFolder(tmp_path / "run")
 
 
 def test_it_says_where_a_run_errs(run):
-    said = diagnose(run, by=["source"])
-    assert json.loads((run.folder / "diagnosis.json").read_text("utf-8")) == said
-    assert (said["part"], said["task"], said["rows"], said["notes"]) == ("test", "classify", 120, [])
-    counts = said["confusion"]["counts"]
-    assert said["confusion"]["labels"] == ["neg", "pos"]
+    diagnosis = diagnose(run, DiagnosisOptions(slice_by=["source"]))
+    assert json.loads((run.folder / "diagnosis.json").read_text("utf-8")) == as_json(diagnosis)
+    assert RunFolder(run.folder).diagnosis == diagnosis
+    assert (diagnosis.part, diagnosis.task, diagnosis.rows, diagnosis.notes) == ("test", "classify", 120, [])
+    counts = diagnosis.confusion.counts
+    assert diagnosis.confusion.labels == ["neg", "pos"]
     assert sum(map(sum, counts)) == 120
     assert counts[0][1] + counts[1][0] == 24
-    worst = said["slices"][0]
-    assert (worst["by"], worst["name"], worst["rows"], worst["shown"]) == ("source", "old form", 24, True)
-    assert not any(one["shown"] for one in said["slices"] if one["by"] != "source")
-    [first, *_] = said["mistakes"]
-    assert first["row"].rpartition(":")[0].endswith("test.csv")
-    line = int(first["row"].rpartition(":")[2])
+    worst = diagnosis.slices[0]
+    assert (worst.by, worst.name, worst.rows, worst.significant) == ("source", "old form", 24, True)
+    assert not any(one.significant for one in diagnosis.slices if one.by != "source")
+    [first, *_] = diagnosis.mistakes
+    assert first.row.rpartition(":")[0].endswith("test.csv")
+    line = int(first.row.rpartition(":")[2])
     assert (line - 2) % ODD == 0
-    assert first["text"].startswith(f"the film {200 + line - 2} ")
-    assert {first["answer"], first["given"]} == {"pos", "neg"}
-    assert first["confidence"] > 0.9
-    assert said["tables"][0]["title"] == "Confusions"
+    assert first.text.startswith(f"the film {200 + line - 2} ")
+    assert {first.truth, first.prediction} == {"pos", "neg"}
+    assert first.confidence > 0.9
+    assert diagnosis.tables[0]["title"] == "Confusions"
 
 
 def test_calibration_halves_the_error_and_changes_no_label(run):
     text = "the film 1 was good and very great"
     [before] = warmstart.load(run.folder).predict([text])
-    said = diagnose(run, calibrate=True)["calibration"]
-    assert said["fitted_on"] == "dev"
-    assert said["after"]["ece"] < said["before"]["ece"] / 2
-    assert said["stored"] == said["temperature"] > 1
+    options = DiagnosisOptions(confidence=ConfidenceOptions(calibrate=True))
+    calibration = diagnose(run, options).calibration
+    assert calibration.fitted_on == "dev"
+    assert calibration.after.ece < calibration.before.ece / 2
+    assert calibration.stored == calibration.temperature > 1
     verify(run.model)
     [after] = warmstart.load(run.folder).predict([text])
     assert after["label"] == before["label"]
@@ -88,10 +92,10 @@ def test_calibration_halves_the_error_and_changes_no_label(run):
     tokenizer = transformers.AutoTokenizer.from_pretrained(run.model)
     with torch.no_grad():
         logits = model(**tokenizer(text, return_tensors="pt")).logits[0]
-    plain = (logits / said["temperature"]).softmax(-1)
+    plain = (logits / calibration.temperature).softmax(-1)
     assert list(after["probabilities"].values()) == pytest.approx(plain.tolist(), abs=1e-5)
-    again = diagnose(run)["calibration"]
-    assert (again["before"], again["stored"]) == (said["before"], said["stored"])
+    again = diagnose(run).calibration
+    assert (again.before, again.stored) == (calibration.before, calibration.stored)
 
 
 def test_a_kill_while_the_model_is_exchanged_loses_nothing(run):
@@ -105,12 +109,12 @@ def test_a_kill_while_the_model_is_exchanged_loses_nothing(run):
 
 def test_a_temperature_that_cannot_be_is_refused(run):
     about = json.loads((run.model / "warmstart.json").read_text("utf-8"))
-    from warmstart.tasks.shared.task_config import saved_temperature
+    from warmstart.tasks.shared.saved_task import SavedTask
 
     for wrong in (0, -1, "1", True, 1e9, None):
         (run.model / "warmstart.json").write_text(json.dumps({**about, "temperature": wrong}), "utf-8")
         with pytest.raises(ModelError, match="temperature"):
-            saved_temperature(run.model)
+            SavedTask.read(run.model)
 
 
 def test_answers_are_held_back_and_say_so(run, tmp_path):
@@ -121,35 +125,35 @@ def test_answers_are_held_back_and_say_so(run, tmp_path):
     answers = [json.loads(line) for line in call("predict", run.folder, *texts, "--json").stdout.splitlines()]
     least = sorted(answer["probability"] for answer in answers)[1]
     out = tmp_path / "answers.parquet"
-    call("predict", run.folder, *texts, "--least-confidence", least, "--out", out)
+    call("predict", run.folder, *texts, "--min-confidence", least, "--out", out)
     import pyarrow.parquet as pq
 
     rows = pq.read_table(out).to_pylist()
     assert sorted((row["label"] is None, row["answered"]) for row in rows) == [(False, True), (True, False)]
     assert all(row["probability"] for row in rows)
-    shown = call("predict", run.folder, *texts, "--least-confidence", 1.0, "--json").stdout.splitlines()
+    shown = call("predict", run.folder, *texts, "--min-confidence", 1.0, "--json").stdout.splitlines()
     assert [json.loads(line)["label"] for line in shown] == [None, None]
 
 
 def test_the_screen_shows_it_in_short(run):
-    told = call("diagnose", run.folder, "--by", "source", "--precision", "0.7").output
+    told = call("diagnose", run.folder, "--slice-by", "source", "--target-precision", "0.7").output
     for words in ("Worst slices", "source: old form", "Mistakes to read first", "Calibration error", "precision 0.7"):
         assert words in told
 
 
 def test_what_cannot_be_is_refused(run):
-    assert "--precision 1.5" in str(call("diagnose", run.folder, "--precision", "1.5", code=1).exception)
-    assert "features" in str(call("diagnose", run.folder, "--how", "guessed", code=1).exception)
-    assert "nosuch" in str(call("diagnose", run.folder, "--by", "nosuch", code=1).exception)
+    assert "--target-precision 1.5" in str(call("diagnose", run.folder, "--target-precision", "1.5", code=1).exception)
+    assert "features" in str(call("diagnose", run.folder, "--cv-model", "guessed", code=1).exception)
+    assert "nosuch" in str(call("diagnose", run.folder, "--slice-by", "nosuch", code=1).exception)
 
 
 def test_without_its_files_a_run_is_diagnosed_all_the_same(run):
     recipe = (run.folder / "recipe.yaml").read_text("utf-8")
     (run.folder / "recipe.yaml").write_text(recipe.replace("test.csv", "gone.csv"), "utf-8")
-    said = diagnose(Run(run.folder))
-    assert "not at hand" in said["notes"][0]
-    assert said["mistakes"][0]["text"] is None
-    assert "calibration" in said
+    diagnosis = diagnose(RunFolder(run.folder))
+    assert "not available" in diagnosis.notes[0]
+    assert diagnosis.mistakes[0].text is None
+    assert diagnosis.calibration is not None
 
 
 def flipped(count, every):
@@ -169,9 +173,9 @@ def test_a_run_told_of_files_beside_it_is_diagnosed_from_anywhere(encoder, tmp_p
     run = warmstart.fit(model=encoder, train="some.csv", out="run", training={"max_steps": 2, "precision": "fp32"})
     assert run.metrics["test"]["accuracy"] < 1
     monkeypatch.chdir(tmp_path / "elsewhere")
-    found = diagnose(Run("../run"))
-    assert found["mistakes"]
-    assert all(one["text"].startswith("the film") for one in found["mistakes"])
+    mistakes = diagnose(RunFolder("../run")).mistakes
+    assert mistakes
+    assert all(one.text.startswith("the film") for one in mistakes)
 
 
 def test_flipped_labels_are_found_by_unseen_answers():
@@ -180,21 +184,21 @@ def test_flipped_labels_are_found_by_unseen_answers():
     rng = np.random.default_rng(0)
     truth = np.array([number % 2 for number in range(200)])
     vectors = rng.normal(0, 1, (200, 8)) + 3 * truth[:, None]
-    fold = cut(labels, [text for text, _ in rows], 5)
-    found, scores = suspects(labels, ["neg", "pos"], regression_chances(vectors, labels, ["neg", "pos"], fold), 5)
+    fold = assign_folds(labels, [text for text, _ in rows], 5)
+    found, scores = suspects(labels, ["neg", "pos"], regression_probabilities(vectors, labels, ["neg", "pos"], fold), 5)
     assert len(wrong & set(found)) / len(found) > 0.8
     assert len(wrong & set(np.argsort(scores)[: len(wrong)].tolist())) / len(wrong) > 0.8
 
 
 def test_equal_texts_are_in_one_fold():
     texts = [f"text {number // 3}" for number in range(60)]
-    fold = cut(["a", "b"] * 30, texts, 4)
+    fold = assign_folds(["a", "b"] * 30, texts, 4)
     assert {len({fold[i] for i in range(60) if texts[i] == text}) for text in texts} == {1}
     with pytest.raises(RecipeError, match="folds"):
-        cut(["a", "b"], ["one", "two"], 3)
+        assign_folds(["a", "b"], ["one", "two"], 3)
 
 
-@pytest.mark.parametrize("how", ["features", "trained"])
+@pytest.mark.parametrize("how", ["features", "finetuned"])
 def test_label_errors_of_a_run_are_told_with_their_line(how, encoder, tmp_path):
     rows, wrong = flipped(240, 30)
     path = tmp_path / "train.csv"
@@ -203,19 +207,19 @@ def test_label_errors_of_a_run_are_told_with_their_line(how, encoder, tmp_path):
     test = tmp_path / "test.csv"
     with test.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("text", "label"), *reviews(40, start=400)])
-    training = {**FAST["training"], **({} if how == "trained" else {"max_steps": 2})}
+    training = {**FAST["training"], **({} if how == "finetuned" else {"max_steps": 2})}
     run = warmstart.fit(model=encoder, train=str(path), test=str(test), out=tmp_path / "run", training=training)
-    said = diagnose(run, label_errors=Looking(how, 2))["label_errors"]
-    assert said["looked_at"] == 240
-    assert said["rows"]
-    first = said["rows"][0]
-    line = int(first["row"].rpartition(":")[2])
-    assert rows[line - 2] == (first["text"], first["answer"])
-    assert first["suggested"] != first["answer"]
-    if how == "trained":
-        lines = {int(row["row"].rpartition(":")[2]) - 2 for row in said["rows"]}
+    errors = diagnose(run, DiagnosisOptions(label_errors=LabelErrorSearch(how, 2))).label_errors
+    assert errors.checked == 240
+    assert errors.rows
+    first = errors.rows[0]
+    line = int(first.row.rpartition(":")[2])
+    assert rows[line - 2] == (first.text, first.label)
+    assert first.suggested != first.label
+    if how == "finetuned":
+        lines = {int(row.row.rpartition(":")[2]) - 2 for row in errors.rows}
         assert wrong <= lines
-        assert diagnose(run)["label_errors"] == said  # kept, and nothing is trained again
+        assert diagnose(run).label_errors == errors  # recorded, and nothing is trained again
 
 
 def test_a_run_without_measured_rows_is_refused(run):

@@ -15,11 +15,10 @@ import pytest
 from small import FAST
 from test_resume import Crash, Trouble, crash
 from warmstart.errors import RecipeError, RunError
-from warmstart.evaluation.run import Run
-from warmstart.evaluation.run_result import why_failed
+from warmstart.evaluation.run import RunFolder
 from warmstart.experiments import repeat as module
-from warmstart.experiments.repeat import read_rows, repeat
-from warmstart.storage.locks import claimed, holder
+from warmstart.experiments.repeat import read_results, repeat
+from warmstart.storage.locks import lock_holder, try_lock
 
 TWO = {"plain": {}, "hot": {"training.learning_rate": 1e-2}}
 
@@ -42,21 +41,21 @@ def test_one_row_a_run_and_a_second_call_trains_nothing(recipe, tmp_path, no_tra
     rows = repeat(recipe, TWO, [0, 1], tmp_path)
     assert [(row.variant, row.seed) for row in rows] == [("plain", 0), ("plain", 1), ("hot", 0), ("hot", 1)]
     for row in rows:
-        run = Run(tmp_path / row.variant / f"seed-{row.seed}")
+        run = RunFolder(tmp_path / row.variant / f"seed-{row.seed}")
         assert row.headline == "accuracy"
         assert row.value == run.metrics["test"]["accuracy"] == pytest.approx(row.scores.mean())
-        assert (row.steps, row.part, len(row.places)) == (8, "test", 24)
+        assert (row.steps, row.part, len(row.locations)) == (8, "test", 24)
         assert run.recipe.seed == row.seed
-    assert Run(tmp_path / "hot" / "seed-0").recipe.training.rate == 1e-2
+    assert RunFolder(tmp_path / "hot" / "seed-0").recipe.training.learning_rate == 1e-2
     no_training()
-    assert repeat(recipe, TWO, [0, 1], tmp_path) == rows == read_rows(tmp_path, list(TWO))
-    assert len(read_rows(tmp_path)) == 4
+    assert repeat(recipe, TWO, [0, 1], tmp_path) == rows == read_results(tmp_path, list(TWO))
+    assert len(read_results(tmp_path)) == 4
 
 
 def test_a_run_of_another_recipe_is_refused_by_name(recipe, tmp_path):
     repeat(recipe, {"plain": {}}, [0], tmp_path)
     with pytest.raises(
-        RunError, match=r"plain/seed-0 holds a run of another(.|\n)*training\.batch_size: there 16, asked for 8"
+        RunError, match=r"plain/seed-0 holds a run of another(.|\n)*training\.batch_size: there 16, here 8"
     ):
         repeat(recipe, {"plain": {"training.batch_size": 8}}, [0], tmp_path)
     # When a run saves itself changes no result.
@@ -73,23 +72,23 @@ def test_data_that_changed_since_is_refused(recipe, files, tmp_path):
 
 
 def test_a_run_that_was_stopped_goes_on(recipe, tmp_path):
-    recipe["checkpoints"] = {"steps": 3}
+    recipe["checkpoints"] = {"every_steps": 3}
     with pytest.raises(Crash):
         repeat(recipe, {"plain": {}}, [0], tmp_path / "a", Trouble(5, crash))
-    assert read_rows(tmp_path / "a") == []
+    assert read_results(tmp_path / "a") == []
     again = Trouble()
     [row] = repeat(recipe, {"plain": {}}, [0], tmp_path / "a", again)
-    assert "going on from step-000000003" in again.said
+    assert "resuming from step-000000003" in again.said
     [undisturbed] = repeat(recipe, {"plain": {}}, [0], tmp_path / "b")
     assert row.metrics == undisturbed.metrics
 
 
 def test_numbers_alone_are_kept_and_the_run_still_opens(recipe, tmp_path, no_training):
     [row] = repeat(recipe, {"plain": {}}, [0], tmp_path, keep="numbers")
-    run = Run(row.folder)
+    run = RunFolder(row.folder)
     assert run.finished
     assert run.metrics == row.metrics
-    assert run.training["steps"] == 8
+    assert run.training.steps == 8
     assert not (row.folder / "model").exists()
     no_training()
     assert repeat(recipe, {"plain": {}}, [0], tmp_path, keep="numbers") == [row]
@@ -120,8 +119,8 @@ def test_all_variants_are_checked_before_any_is_trained(recipe, tmp_path):
 HOLD = """
 import sys, time
 from pathlib import Path
-from warmstart.storage.locks import claimed
-with claimed(Path(sys.argv[1])) as mine:
+from warmstart.storage.locks import try_lock
+with try_lock(Path(sys.argv[1])) as mine:
     print(mine, flush=True)
     time.sleep(60)
 """
@@ -131,16 +130,16 @@ def test_a_claim_is_held_by_one_and_free_when_its_process_is_killed(tmp_path):
     lock = tmp_path / "some" / "lock"
     other = subprocess.Popen([sys.executable, "-c", HOLD, lock], stdout=subprocess.PIPE, text=True)
     assert other.stdout.readline().strip() == "True"
-    with claimed(lock) as mine:
+    with try_lock(lock) as mine:
         assert not mine
-    assert holder(lock) == f"process {other.pid}"
+    assert lock_holder(lock) == f"process {other.pid}"
     other.send_signal(signal.SIGKILL)
     other.wait()
-    with claimed(lock) as mine:
+    with try_lock(lock) as mine:
         assert mine
-        with claimed(lock) as twice:
+        with try_lock(lock) as twice:
             assert not twice
-    assert holder(lock) == f"process {os.getpid()}"
+    assert lock_holder(lock) == f"process {os.getpid()}"
 
 
 WORK = """
@@ -148,9 +147,11 @@ import json, sys
 from warmstart.experiments.repeat import repeat
 class Say:
     def __getattr__(self, name):
-        from warmstart.runtime.progress import silent
+        from warmstart.tasks.classify import Classify, ClassifyOptions
+from warmstart.tasks.score import Score, ScoreOptions
+from warmstart.runtime.progress import silent
         return getattr(silent, name)
-    def say(self, text):
+    def log(self, text):
         print(text, flush=True)
 recipe, variants, seeds, folder = json.loads(sys.argv[1])
 rows = repeat(recipe, variants, seeds, folder, Say())
@@ -165,7 +166,7 @@ def test_two_processes_share_the_work_and_each_gives_all_rows(recipe, tmp_path):
     assert [one.returncode for one in both] == [0, 0]
     assert outs[0][-1] == outs[1][-1]
     assert len(json.loads(outs[0][-1])) == 6
-    started = [line for out in outs for line in out[:-1] if "under way" not in line and ", seed " in line]
+    started = [line for out in outs for line in out[:-1] if "is training it" not in line and ", seed " in line]
     assert sorted(started) == sorted(f"{name}, seed {seed}" for name in TWO for seed in (0, 1, 2))
 
 
@@ -182,7 +183,7 @@ def test_a_run_under_way_elsewhere_is_waited_for(recipe, tmp_path, monkeypatch):
     progress = Trouble()
     rows = repeat(recipe, TWO, [0], tmp_path, progress)
     assert [row.variant for row in rows] == ["plain", "hot"]
-    assert f"plain, seed 0: process {other.pid} has it under way" in progress.said
+    assert f"plain, seed 0: process {other.pid} is training it" in progress.said
 
 
 HALF = ["a", "b"] * 10
@@ -192,9 +193,9 @@ HALF = ["a", "b"] * 10
     ("value", "answers", "given", "why"),
     [
         (0.5, HALF, ["a"] * 20, "every answer is 'a'"),
-        (0.52, HALF, HALF, "0.520 is hardly above 0.500, what always giving 'a' gets"),
+        (0.52, HALF, HALF, "0.520 is hardly above 0.500, what always answering 'a' scores"),
         (0.6, HALF, HALF, ""),
-        (0.9, ["a"] * 19 + ["b"], HALF, "0.900 is hardly above 0.950, what always giving 'a' gets"),
+        (0.9, ["a"] * 19 + ["b"], HALF, "0.900 is hardly above 0.950, what always answering 'a' scores"),
         (1.0, ["a"] * 3, ["a"] * 3, ""),
         (0.05, [1.0, 2.0], [1.0, 1.1], "the correlation is 0.050"),
         (-0.8, [1.0, 2.0], [1.0, 1.1], "the correlation is -0.800"),
@@ -205,16 +206,20 @@ HALF = ["a", "b"] * 10
             0.68,
             [["a"], ["a"], ["b"]],
             [["a"], ["b"], ["a"]],
-            "0.680 is hardly above 0.667, what always giving ['a'] gets",
+            "0.680 is hardly above 0.667, what always answering ['a'] scores",
         ),
         (0.9, [["a"], ["b"]], [["a"], []], ""),
     ],
 )
 def test_a_run_near_chance_has_failed(value, answers, given, why):
-    assert why_failed(value, answers, given) == why
+    task, field = (Score, "score") if isinstance(given[0], float) else (Classify, "label")
+    if isinstance(given[0], list):
+        field = "labels"
+    options = ClassifyOptions(multi_label=field == "labels") if task is Classify else ScoreOptions()
+    assert task.why_failed(options, "accuracy", value, answers, [{field: answer} for answer in given]) == why
 
 
-@pytest.mark.parametrize(("task", "data"), [("score", "scores"), ({"name": "classify", "labels": "many"}, "many")])
+@pytest.mark.parametrize(("task", "data"), [("score", "scores"), ({"name": "classify", "multi_label": True}, "many")])
 def test_every_kind_of_answer_has_scores(task, data, encoder, files, tmp_path):
     training = {**FAST["training"], "epochs": 2}
     recipe = {

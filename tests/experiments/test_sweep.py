@@ -12,12 +12,12 @@ from safetensors.torch import load_file
 import warmstart
 from small import FAST
 from test_resume import Crash, Trouble, crash
-from warmstart.errors import Busy, RecipeError, RunError, TrainingError
+from warmstart.errors import BusyError, RecipeError, RunError, TrainingError
 from warmstart.experiments import sweep as module
-from warmstart.experiments.sweep import Worker, begin
-from warmstart.experiments.sweep_journal import FILE, Journal, mend
+from warmstart.experiments.sweep import SweepWorker, begin_sweep
+from warmstart.experiments.sweep_journal import FILE, Journal
 from warmstart.experiments.sweep_results import read_sweep
-from warmstart.experiments.sweep_workers import sweep
+from warmstart.experiments.sweep_workers import run_sweep
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import absolute, load_recipe, load_sweep, make_recipe, shipped_sweeps
 from warmstart.recipe.sweep import seconds
@@ -49,7 +49,7 @@ def quick(monkeypatch):
         calls.append(int(place.name))
         (place / "model").mkdir(parents=True)
         (place / "recipe.yaml").write_text(absolute(recipe).yaml())
-        metrics = {"dev": {"accuracy": recipe.training.rate}, "test": {"accuracy": 0.5}}
+        metrics = {"dev": {"accuracy": recipe.training.learning_rate}, "test": {"accuracy": 0.5}}
         (place / "metrics.json").write_text(json.dumps(metrics))
 
     monkeypatch.setattr(module, "run_recipe", pretend)
@@ -57,11 +57,11 @@ def quick(monkeypatch):
 
 
 def test_the_best_recipe_is_written_and_its_model_alone_is_kept(asked, tmp_path, monkeypatch):
-    found = sweep(*asked(trials=2), tmp_path / "s")
-    assert [one.state for one in found.trials] == ["done"] * 2
+    found = run_sweep(*asked(trials=2), tmp_path / "s")
+    assert [one.state for one in found.trials] == ["complete"] * 2
     assert found.metric == "accuracy"
     assert found.best.value == max(one.value for one in found.trials)
-    assert load_recipe(tmp_path / "s" / "best.yaml").training.rate == found.best.settings["training.learning_rate"]
+    assert load_recipe(tmp_path / "s" / "best.yaml").training.learning_rate == found.best.settings["training.learning_rate"]
     kept = [path.parent.name for path in (tmp_path / "s" / "trials").glob("*/model")]
     assert kept == [str(found.best.number)]
     assert warmstart.load(found.run.folder).predict(["a good film"])
@@ -70,41 +70,41 @@ def test_the_best_recipe_is_written_and_its_model_alone_is_kept(asked, tmp_path,
     read_sweep(tmp_path / "s")
     assert (tmp_path / "s" / FILE).read_bytes() == journal  # looking changes nothing
     monkeypatch.setattr(module, "run_recipe", crash)
-    assert sweep(*asked(trials=2), tmp_path / "s") == found  # and nothing is trained
+    assert run_sweep(*asked(trials=2), tmp_path / "s") == found  # and nothing is trained
 
 
 def test_a_trial_killed_in_the_middle_goes_on_and_ends_the_same(asked, tmp_path):
-    alone = sweep(*asked(trials=1), tmp_path / "alone")
+    alone = run_sweep(*asked(trials=1), tmp_path / "alone")
     with pytest.raises(Crash):
-        sweep(*asked(trials=1), tmp_path / "killed", Trouble(3, crash))
-    assert [one.state for one in read_sweep(tmp_path / "killed").trials] == ["under way"]
+        run_sweep(*asked(trials=1), tmp_path / "killed", Trouble(3, crash))
+    assert [one.state for one in read_sweep(tmp_path / "killed").trials] == ["running"]
     second = Trouble()
-    found = sweep(*asked(trials=1), tmp_path / "killed", second)
+    found = run_sweep(*asked(trials=1), tmp_path / "killed", second)
     assert sum(line.startswith("going on from") for line in second.said) == 1
     assert [(one.number, one.value, one.settings) for one in found.trials] == [
         (one.number, one.value, one.settings) for one in alone.trials
     ]
 
 
-@pytest.mark.parametrize("where", ["_tell", "_run_trial"])
+@pytest.mark.parametrize("where", ["_record", "_run_trial"])
 def test_a_kill_before_or_after_the_run_loses_nothing_and_repeats_nothing(where, asked, quick, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(Worker, where, lambda *_: crash())
+        patch.setattr(SweepWorker, where, lambda *_: crash())
         with pytest.raises(Crash):
-            sweep(*asked(), tmp_path)
-    found = sweep(*asked(), tmp_path)
-    assert [one.state for one in found.trials] == ["done"] * 3
+            run_sweep(*asked(), tmp_path)
+    found = run_sweep(*asked(), tmp_path)
+    assert [one.state for one in found.trials] == ["complete"] * 3
     assert sorted(quick) == [0, 1, 2]
 
 
 def test_a_kill_between_two_settings_draws_the_same(asked, quick, tmp_path):
-    alone = sweep(*asked(), tmp_path / "alone")
-    begin(*asked(), tmp_path / "killed")
+    alone = run_sweep(*asked(), tmp_path / "alone")
+    begin_sweep(*asked(), tmp_path / "killed")
     journal = Journal(tmp_path / "killed", load_sweep(tmp_path / "killed" / "sweep.yaml")[0])
     both, journal.sweep = journal.sweep, journal.sweep.model_copy(update={"search": {"training.batch_size": [8, 16]}})
     assert list(journal.settings(journal.open(journal.begin()))) == ["training.batch_size"]
     journal.sweep = both
-    found = sweep(*asked(), tmp_path / "killed")
+    found = run_sweep(*asked(), tmp_path / "killed")
     assert [one.settings for one in found.trials] == [one.settings for one in alone.trials]
 
 
@@ -126,23 +126,23 @@ def test_workers_share_the_trials_and_one_that_is_killed_loses_none(asked, quick
         return child
 
     monkeypatch.setattr(module, "PAUSE", 0.02)
-    begin(*asked(trials=12), tmp_path / "s")
+    begin_sweep(*asked(trials=12), tmp_path / "s")
     monkeypatch.setattr(module, "run_recipe", lambda *_, **__: time.sleep(60))
-    killed = fork(lambda: Worker(tmp_path / "s").run())
+    killed = fork(lambda: SweepWorker(tmp_path / "s").run())
     while not (tmp_path / "s" / "trials" / ".0.lock").exists():
         time.sleep(0.01)
     monkeypatch.setattr(module, "run_recipe", slow)
-    others = [fork(lambda: Worker(tmp_path / "s").run()) for _ in range(2)]
+    others = [fork(lambda: SweepWorker(tmp_path / "s").run()) for _ in range(2)]
     time.sleep(0.3)
     os.kill(killed, signal.SIGKILL)
     assert [os.waitpid(one, 0)[1] for one in (killed, *others)] == [signal.SIGKILL, 0, 0]
     assert Counter(log.read_text().split()) == {str(number): 1 for number in range(12)}
-    assert [one.state for one in read_sweep(tmp_path / "s").trials] == ["done"] * 12
+    assert [one.state for one in read_sweep(tmp_path / "s").trials] == ["complete"] * 12
 
 
-def test_a_trial_is_given_up_by_what_dev_says_and_told_once_an_epoch(asked, tmp_path, monkeypatch):
+def test_a_trial_is_pruned_by_its_dev_score_which_is_reported_once_an_epoch(asked, tmp_path, monkeypatch):
     search = {"training.learning_rate": [3e-3, 1e-9]}
-    given = asked(search=search, trials=2, sampler="grid", prune="median")
+    given = asked(search=search, trials=2, sampler="grid", pruner="median")
     reported = []
 
     def report(journal, trial, epoch, value):
@@ -150,24 +150,24 @@ def test_a_trial_is_given_up_by_what_dev_says_and_told_once_an_epoch(asked, tmp_
         return trial.number == 1 and epoch == 2
 
     monkeypatch.setattr(Journal, "report", report)
-    found = sweep(*given, tmp_path)
-    assert [one.state for one in found.trials] == ["done", "pruned"]
+    found = run_sweep(*given, tmp_path)
+    assert [one.state for one in found.trials] == ["complete", "pruned"]
     assert reported == [(0, 1), (0, 2), (1, 1), (1, 2)]
-    assert "given up after epoch 2 with 0." in found.trials[1].reason
+    assert "pruned after epoch 2 with 0." in found.trials[1].reason
     assert (tmp_path / "trials" / "1" / "pruned.txt").read_text().strip() == found.trials[1].reason
 
 
 def test_an_epoch_that_is_trained_again_is_not_reported_again(asked, tmp_path):
-    given = asked(trials=1, prune="median")
+    given = asked(trials=1, pruner="median")
     with pytest.raises(Crash):
-        sweep(*given, tmp_path, Trouble(9, crash))
-    sweep(*given, tmp_path)
+        run_sweep(*given, tmp_path, Trouble(9, crash))
+    run_sweep(*given, tmp_path)
     entries = [json.loads(line) for line in (tmp_path / FILE).read_text().splitlines()]
     assert [one["step"] for one in entries if "intermediate_value" in one] == [1, 2]
 
 
-def test_the_median_gives_up_what_is_below_it(asked, tmp_path):
-    begin(*asked(trials=7, prune="median"), tmp_path)
+def test_the_median_pruner_prunes_what_is_below_it(asked, tmp_path):
+    begin_sweep(*asked(trials=7, pruner="median"), tmp_path)
     journal = Journal(tmp_path, load_sweep(tmp_path / "sweep.yaml")[0])
     for value in (0.5, 0.6, 0.7, 0.8, 0.9):
         trial = journal.open(journal.begin())
@@ -179,7 +179,7 @@ def test_the_median_gives_up_what_is_below_it(asked, tmp_path):
 
 
 def test_hyperband_reads_what_is_reported(asked, tmp_path):
-    begin(*asked(trials=7, prune="hyperband"), tmp_path)
+    begin_sweep(*asked(trials=7, pruner="hyperband"), tmp_path)
     journal = Journal(tmp_path, load_sweep(tmp_path / "sweep.yaml")[0])
     for number in range(12):
         trial = journal.open(journal.begin())
@@ -190,20 +190,20 @@ def test_hyperband_reads_what_is_reported(asked, tmp_path):
 
 
 def test_the_lowest_can_be_the_best(asked, quick, tmp_path):
-    found = sweep(*asked(metric="accuracy", goal="lowest"), tmp_path)
+    found = run_sweep(*asked(metric="accuracy", direction="minimize"), tmp_path)
     assert found.best.value == min(one.value for one in found.trials)
 
 
 def test_a_metric_that_is_not_measured_is_refused(asked, quick, tmp_path):
     with pytest.raises(RecipeError, match=r"metric: acuracy is not measured on dev; did you mean 'accuracy'"):
-        sweep(*asked(metric="acuracy"), tmp_path)
+        run_sweep(*asked(metric="acuracy"), tmp_path)
 
 
 def test_measuring_on_the_way_changes_no_weight(recipe, tmp_path):
     told = []
     plain = run_recipe(recipe, tmp_path / "plain")
     seen = run_recipe(recipe, tmp_path / "seen", measured=lambda epoch, value: told.append(epoch))
-    assert told == [1, 2] == [one["epoch"] for one in seen.training["measured"]]
+    assert told == [1, 2] == [one["epoch"] for one in seen.training.measured]
     ours, theirs = (load_file(run.model / "model.safetensors") for run in (plain, seen))
     assert all((ours[name] == theirs[name]).all() for name in ours)
 
@@ -212,21 +212,21 @@ def test_settings_that_cannot_be_trained_fail_with_their_reason(asked, quick, tm
     fast = module.run_recipe
 
     def fail(recipe, place, *rest, **more):
-        if recipe.training.batch == 8:
+        if recipe.training.batch_size == 8:
             raise TrainingError("the loss is nan")
         fast(recipe, place, *rest, **more)
 
     monkeypatch.setattr(module, "run_recipe", fail)
-    found = sweep(
+    found = run_sweep(
         *asked(search={"training.batch_size": [8, 16], "training.learning_rate": [1e-3]}, sampler="grid"),
         tmp_path / "a",
     )
     assert {one.settings["training.batch_size"]: (one.state, one.reason) for one in found.trials} == {
         8: ("failed", "the loss is nan"),
-        16: ("done", ""),
+        16: ("complete", ""),
     }
-    with pytest.raises(RunError, match=r"no trial gave a number to choose by\. trial 0: the loss is nan"):
-        sweep(*asked(search={"training.batch_size": [8]}, sampler="grid"), tmp_path / "b")
+    with pytest.raises(RunError, match=r"no trial has a value to choose by\. trial 0: the loss is nan"):
+        run_sweep(*asked(search={"training.batch_size": [8]}, sampler="grid"), tmp_path / "b")
 
 
 def test_a_stage_that_another_worker_makes_is_waited_for(asked, quick, tmp_path, monkeypatch):
@@ -235,12 +235,12 @@ def test_a_stage_that_another_worker_makes_is_waited_for(asked, quick, tmp_path,
     def busy(*args, **more):
         calls.append(1)
         if len(calls) == 1:
-            raise Busy("pretrain-0 is made at present")
+            raise BusyError("process 7 is training this stage")
         fast(*args, **more)
 
     monkeypatch.setattr(module, "PAUSE", 0.01)
     monkeypatch.setattr(module, "run_recipe", busy)
-    assert sweep(*asked(), tmp_path).finished
+    assert run_sweep(*asked(), tmp_path).finished
     assert quick == [0, 1, 2]
 
 
@@ -251,7 +251,7 @@ def test_a_grid_is_every_combination_once(asked, quick, tmp_path):
         "head.layers": ["last"],
     }
     given = asked(search=search, sampler="grid", trials=None)
-    found = sweep(*given, tmp_path / "s")
+    found = run_sweep(*given, tmp_path / "s")
     drawn = {tuple(one.settings.values()) for one in found.trials}
     assert drawn == {(rate, batch, "last") for rate in (5e-5, 3e-5) for batch in (8, 16, 24)}
     assert len(found.trials) == 6
@@ -260,23 +260,23 @@ def test_a_grid_is_every_combination_once(asked, quick, tmp_path):
 
 
 def test_more_trials_go_on_and_another_search_is_refused_with_the_differences(asked, quick, tmp_path):
-    sweep(*asked(sampler="tpe"), tmp_path)
-    assert len(sweep(*asked(sampler="tpe", trials=5), tmp_path).trials) == 5
+    run_sweep(*asked(sampler="tpe"), tmp_path)
+    assert len(run_sweep(*asked(sampler="tpe", trials=5), tmp_path).trials) == 5
     with pytest.raises(
-        RunError, match=r"another sweep:\n  search.training.batch: there \[8, 16\], asked for \[8, 32\]"
+        RunError, match=r"another sweep:\n  search.training.batch_size: there \[8, 16\], here \[8, 32\]"
     ):
-        sweep(*asked(search={**SEARCH, "training.batch_size": [8, 32]}, sampler="tpe"), tmp_path)
+        run_sweep(*asked(search={**SEARCH, "training.batch_size": [8, 32]}, sampler="tpe"), tmp_path)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").write_text("")
     with pytest.raises(RunError, match="no sweep"):
-        sweep(*asked(), tmp_path / "other")
+        run_sweep(*asked(), tmp_path / "other")
 
 
 def test_no_trial_begins_when_the_time_is_up(asked, quick, tmp_path, monkeypatch):
-    begin(*asked(), tmp_path)
-    Worker(tmp_path, deadline=time.time() - 1).run()
+    begin_sweep(*asked(), tmp_path)
+    SweepWorker(tmp_path, deadline=time.time() - 1).run()
     assert quick == []
-    Worker(tmp_path, deadline=time.time() + 60).run()
+    SweepWorker(tmp_path, deadline=time.time() + 60).run()
     assert quick == [0, 1, 2]
     assert [seconds(text) for text in ("90m", "2h", "1h30m", "45s")] == [5400, 7200, 5400, 45]
 
@@ -292,15 +292,15 @@ def test_no_trial_begins_when_the_time_is_up(asked, quick, tmp_path, monkeypatch
             {"search": {"training.learning_rate": [-1]}},
             r"training\.learning_rate: found -1; input should be greater than 0",
         ),
-        ({"search": {"training.learning_rate": 1}}, r"search\.training\.rate: found 1, expected choices"),
+        ({"search": {"training.learning_rate": 1}}, r"search\.training\.learning_rate: found 1, expected choices"),
         ({"search": {"training.learning_rate": {"low": 1, "hi": 2}}}, r"hi is not an option; did you mean 'high'"),
         ({"search": {"training.learning_rate": {"low": 2, "high": 1}}}, "expected low below high"),
         ({"search": {"training.learning_rate": []}}, "one or more choices"),
         ({"search": {"data.split.dev": [0.1]}}, "changes the rows that trials are measured on"),
         ({"sampler": "grid"}, "a grid wants a list of choices, or a range with a step"),
-        ({"budget": "soon"}, "expected a time as 90m, 2h or 1h30m"),
-        ({"prune": "median", "metric": "macro_f1"}, "leave metric out"),
-        ({"goal": "lowest"}, "for a metric that you name"),
+        ({"timeout": "soon"}, "expected a time as 90m, 2h or 1h30m"),
+        ({"pruner": "median", "metric": "macro_f1"}, "leave metric out"),
+        ({"direction": "minimize"}, "for a metric that you name"),
         ({"trails": 3}, "trails is not an option; did you mean 'trials'"),
     ],
 )
@@ -335,12 +335,9 @@ def test_a_shipped_sweep_is_whole_but_for_its_recipe(name, recipe):
 
 
 def test_a_half_written_entry_is_cut_off(asked, quick, tmp_path):
-    sweep(*asked(trials=1), tmp_path)
+    run_sweep(*asked(trials=1), tmp_path)
     path = tmp_path / FILE
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"op_code": 4, "wor')
     assert len(read_sweep(tmp_path).trials) == 1
-    assert len(sweep(*asked(trials=2), tmp_path).trials) == 2
-    path.write_bytes(b"{")
-    mend(path)
-    assert path.read_bytes() == b""
+    assert len(run_sweep(*asked(trials=2), tmp_path).trials) == 2

@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 from small import reviews
 from warmstart.baselines import tfidf
-from warmstart.evaluation.comparison import compare, summarise
-from warmstart.evaluation.run_result import Row
+from warmstart.evaluation.comparison import compare, summarize
+from warmstart.evaluation.run_result import RunResult
 from warmstart.experiments.evidence import verdict
 from warmstart.pipeline.prepare import read_rows
 from warmstart.recipe import make_recipe
@@ -25,7 +25,7 @@ def counted(files, tmp_path):
         recipe = make_recipe({"model": "m", "task": task, "data.train": files["train"], **more})
         parts = read_rows(recipe, tmp_path / "cache", silent)
         tfidf.fit_tfidf(recipe, parts, tmp_path / "tfidf")
-        return tfidf.read_tfidf(tmp_path / "tfidf", 0)
+        return tfidf.read_tfidf(tmp_path / "tfidf", 0, recipe.task)
 
     return start
 
@@ -47,7 +47,7 @@ def test_it_answers_as_scikit_learn_does_and_looks_like_a_run(counted, files, ru
 
 
 def test_it_takes_many_labels_and_pairs(counted, files):
-    row = counted({"name": "classify", "labels": "many"}, **{"data.train": files["many"], "data.label_separator": "|"})
+    row = counted({"name": "classify", "multi_label": True}, **{"data.train": files["many"], "data.label_separator": "|"})
     assert (row.headline, row.part) == ("micro_f1", "test")
     assert row.value > 0.5
     columns = {"text": "text", "pair": "other", "label": "label"}
@@ -55,7 +55,7 @@ def test_it_takes_many_labels_and_pairs(counted, files):
 
 
 def test_large_data_is_sampled_and_every_label_is_heard_of(counted, tmp_path, monkeypatch):
-    monkeypatch.setattr(tfidf, "MOST_ROWS", 10)
+    monkeypatch.setattr(tfidf, "MAX_ROWS", 10)
     with (tmp_path / "t.csv").open("w", newline="", encoding="utf-8") as file:
         rows = [*reviews(200), ("the actor lives in tokyo", "rare"), ("the actor lives in paris", "rare")]
         csv.writer(file).writerows([("text", "label"), *rows])
@@ -75,9 +75,9 @@ def test_scripts_without_spaces_are_counted_by_characters(counted, tmp_path):
 def test_an_encoder_that_does_not_beat_it_is_said_to_first(counted, files):
     row = counted(**{"data.test": files["test"]})
     asked = [
-        Row("asked", seed, row.folder, "test", {}, "accuracy", value, 1, 1.0, "")
+        RunResult("recipe", seed, row.folder, "test", {}, "accuracy", value, 1, 1.0, "")
         for seed, value in enumerate((0.5, 0.6))
     ]
-    both = [tfidf.read_tfidf(row.folder, seed) for seed in (0, 1)]
-    said = verdict({"asked": summarise(asked), "tfidf": summarise(both)}, [compare(both, asked)])
-    assert said.startswith("The encoder is below TF-IDF with logistic regression: accuracy 0.5500 beside")
+    both = [tfidf.read_tfidf(row.folder, seed, row.task) for seed in (0, 1)]
+    said = verdict({"recipe": summarize(asked), "tfidf": summarize(both)}, [compare(both, asked)])
+    assert said.startswith("The encoder is below TF-IDF with logistic regression: accuracy 0.5500 against")

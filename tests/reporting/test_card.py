@@ -23,7 +23,7 @@ def test_fit_writes_it_and_the_model_opens_as_before(run):
     assert card.data.pipeline_tag == "text-classification"
     assert card.data.library_name == "transformers"
     assert {one.metric_type: one.metric_value for one in card.data.eval_results} == {
-        name: run.metrics["test"][name] for name in ("accuracy", "macro_f1", "matthews")
+        name: run.metrics["test"][name] for name in ("accuracy", "macro_f1", "mcc")
     }
     assert "README.md" not in verify(run.model)["files"]
     check_folder(run.model)
@@ -38,7 +38,7 @@ def test_it_claims_nothing_it_does_not_know(run):
     assert card.data.base_model is None  # a folder of this machine
     assert str(run.folder.parent) not in text
     assert "`train.csv`" in text
-    assert run.data["parts"]["train"]["fingerprint"][:16] in text
+    assert run.data.parts["train"].fingerprint[:16] in text
     assert "95% interval" in text
     assert "BertForSequenceClassification.from_pretrained" in text
 

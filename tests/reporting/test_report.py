@@ -32,12 +32,12 @@ class Reader(HTMLParser):
         assert self.open == []
 
     def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.tags.append((tag, found))
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
         if tag not in VOID:
             self.open.append(tag)
-        if "id" in found:
-            self.ids.append(found["id"])
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
         if re.fullmatch("h[1-6]", tag):
             self.headings.append(int(tag[1]))
 
@@ -77,8 +77,10 @@ def test_a_run_alone_has_its_sections_and_no_others(copy):
     text, page = read(copy.report())
     assert "on 24 test rows (95% interval" in page.text
     assert "one seed, so another training may differ" in page.text
-    assert {"scores", "curves", "rates", "data", "recipe", "again", "card"} <= set(page.ids)
-    assert not {"evidence", "confusion", "calibration", "slices", "mistakes", "forgetting", "window"} & set(page.ids)
+    assert {"scores", "curves", "learning-rates", "data", "recipe", "reproduce", "card"} <= set(page.ids)
+    assert not {"evidence", "confusion", "calibration", "slices", "mistakes", "forgetting", "truncation"} & set(
+        page.ids
+    )
     assert len(text) < MOST
 
 
@@ -89,33 +91,39 @@ def test_the_page_is_well_formed_and_needs_nothing_from_outside(full):
     assert set(page.headings[1:]) == {2}
     fetching = [
         (tag, name, value)
-        for tag, found in page.tags
-        for name, value in found.items()
+        for tag, attributes in page.tags
+        for name, value in attributes.items()
         if name in {"src", "href", "action", "data", "srcset", "poster"}
         and not (value or "").startswith(("#", "data:"))
     ]
     assert fetching == []
     anchors = {
-        value[1:] for tag, found in page.tags for name, value in found.items() if name == "href" and value[0] == "#"
+        value[1:]
+        for tag, attributes in page.tags
+        for name, value in attributes.items()
+        if name == "href" and value[0] == "#"
     }
     assert anchors <= set(page.ids)
     used = {
-        one for _, found in page.tags for value in found.values() for one in re.findall(r"url\(#([^)]+)\)", value or "")
+        name
+        for _, attributes in page.tags
+        for value in attributes.values()
+        for name in re.findall(r"url\(#([^)]+)\)", value or "")
     }
     assert used <= set(page.ids)
     assert not any(tag in {"script", "iframe", "object", "form"} for tag, _ in page.tags)
-    assert not any(name.startswith("on") for _, found in page.tags for name in found)
+    assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
 
 
-def test_charts_are_told_and_tables_are_labelled(full):
+def test_charts_are_described_and_tables_are_labelled(full):
     text, page = read(full.report())
-    charts = [found for tag, found in page.tags if tag == "svg"]
-    assert len(charts) == 5  # variants, loss, rates, reliability, slices
-    for one in charts:
-        assert one["role"] == "img"
-        assert {one["aria-labelledby"], one["aria-describedby"]} <= set(page.ids)
+    charts = [attributes for tag, attributes in page.tags if tag == "svg"]
+    assert len(charts) == 5  # variants, loss, learning rates, reliability, slices
+    for chart in charts:
+        assert chart["role"] == "img"
+        assert {chart["aria-labelledby"], chart["aria-describedby"]} <= set(page.ids)
     assert text.count("<table") == text.count("<caption>")
-    assert all(found.get("scope") in {"row", "col"} for tag, found in page.tags if tag == "th")
+    assert all(attributes.get("scope") in {"row", "col"} for tag, attributes in page.tags if tag == "th")
     assert not re.search(r'style="[^"]*#[0-9a-f]{6}', text), "every colour is the theme's"
 
 
@@ -125,7 +133,7 @@ def test_evidence_and_diagnosis_are_shown(full):
     for section in ("evidence", "confusion", "calibration", "slices", "mistakes", "task"):
         assert section in page.ids
     assert "plain, seed 2, failed: every answer is 'pos'" in page.text
-    assert "80 more rows are left out here" in page.text
+    assert "80 more rows are not shown" in page.text
     assert len(text) < MOST
 
 
@@ -157,23 +165,23 @@ def test_leaks_and_failures_come_first(copy):
     assert page.index("may be too good") < page.index(verdict(facts).split(";")[0][:12])
 
 
-def test_layers_learn_when_the_plan_says(encoder, files, tmp_path):
+def test_layers_are_trained_from_the_step_of_their_unfreezing(encoder, files, tmp_path):
     training = {"learning_rate": 1e-3, "max_steps": 12, "batch_size": 8, "precision": "fp32"}
     layers = {"unfreeze": "gradual", "unfreeze_every": 3, "lr_decay": 0.5, "freeze": 1}
     run = warmstart.fit(
         model=encoder, train=files["train"], test=files["test"], training=training, layers=layers, out=tmp_path / "run"
     )
     _, page = read(run.report())
-    told = page.text.partition("learns from step")[2].split()
+    words = page.text.partition("trained from step")[2].split()
     expected = "head 0.001 0 block 2 5.0e-04 3 block 1 2.5e-04 6 block 0 1.3e-04 9 embeddings – never"
-    assert told[:18] == expected.split()
+    assert words[:18] == expected.split()
 
 
 def test_the_same_run_gives_the_same_page(full):
     assert render(read_facts(full.folder)) == render(read_facts(full.folder))
 
 
-def test_no_folder_of_this_machine_is_told(full, tmp_path):
+def test_no_folder_of_this_machine_is_shown(full, tmp_path):
     text, _ = read(full.report())
     assert str(tmp_path.parent) not in text
     assert full.recipe.model not in text
@@ -181,12 +189,14 @@ def test_no_folder_of_this_machine_is_told(full, tmp_path):
     assert without_folders("see /a/b c.csv and '/x/y.csv:3', or and/or") == "see b c.csv and 'y.csv:3', or and/or"
 
 
-def test_what_is_wrong_is_said(copy, tmp_path):
-    (copy.folder / "diagnosis.json").write_text('{"confusion": {"labels": ["a"]}}')
-    with pytest.raises(warmstart.errors.RunError, match=r"diagnosis\.json"):
-        copy.report()
+def test_a_wrong_file_is_named_with_its_key(copy, tmp_path):
+    about = diagnosis()
+    for key, value in {"rows": "many", "confusion": {"labels": ["a"], "counts": [[1, 2]]}}.items():
+        (copy.folder / "diagnosis.json").write_text(json.dumps({**about, key: value}))
+        with pytest.raises(warmstart.errors.RunError, match=rf"diagnosis\.json: {key}"):
+            copy.report()
     (copy.folder / "diagnosis.json").write_text("nonsense")
-    with pytest.raises(warmstart.errors.RunError, match=r"diagnosis\.json: not JSON"):
+    with pytest.raises(warmstart.errors.RunError, match=r"diagnosis\.json: not valid JSON"):
         copy.report()
     (copy.folder / "diagnosis.json").unlink()
     with pytest.raises(warmstart.errors.RunError, match="there is no folder"):
@@ -203,7 +213,7 @@ def test_the_verb(copy, tmp_path):
 
 def test_a_pdf_without_a_browser_says_what_to_install(copy, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(warmstart.errors.MissingExtra, match="install chromium"):
+    with pytest.raises(warmstart.errors.MissingExtraError, match="install chromium"):
         CliRunner().invoke(app, ["report", str(copy.folder), "--pdf"], catch_exceptions=False)
 
 

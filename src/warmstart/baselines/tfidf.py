@@ -1,6 +1,6 @@
-"""The baseline of seconds: counted words and a straight line (TF-IDF and logistic regression, by scikit-learn).
+"""The baseline that takes seconds: TF-IDF and logistic regression, by scikit-learn.
 
-An encoder that is not better than this has not paid for itself, whatever its number.
+An encoder that is not better than this is not worth its cost, whatever its score.
 """
 
 from __future__ import annotations
@@ -8,78 +8,93 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from warmstart.data.table import Table
 from warmstart.errors import RunError
 from warmstart.evaluation.evaluate import measure
-from warmstart.evaluation.run import PREDICTIONS
-from warmstart.evaluation.run_result import Row, read_predictions, why_failed
+from warmstart.evaluation.predictions import PREDICTION_FILES
+from warmstart.evaluation.records import metrics as metrics_record
+from warmstart.evaluation.records.metrics import Metrics, headline_of, read_metrics, write_metrics
+from warmstart.evaluation.run_result import RunResult, read_scored, why_failed
 from warmstart.pipeline.prepare import Parts, fit_task
 from warmstart.recipe import Recipe
-from warmstart.storage.artifacts import write_json
+from warmstart.recipe.fields import TaskChoice
+from warmstart.storage.files import write_json
 from warmstart.storage.json_files import read_object
+from warmstart.tasks.base import Answer
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+    from sklearn.base import ClassifierMixin
+
+    from warmstart.tasks.classify import Classify
 
 NAME = "tfidf"
-MOST_ROWS = 50_000
-"""Training rows beyond which a sample is learned from."""
+MAX_ROWS = 50_000
+"""Training rows beyond which a sample is used."""
 C = 10.0
 """Inverse strength of the regression's penalty: weaker than scikit-learn's default, which is strong for TF-IDF."""
-WORDS: dict[str, Any] = {"token_pattern": r"\w+|[^\w\s]", "ngram_range": (1, 2)}
-CHARACTERS: dict[str, Any] = {"analyzer": "char", "ngram_range": (1, 3)}
+WORDS: dict[str, object] = {"token_pattern": r"\w+|[^\w\s]", "ngram_range": (1, 2)}
+CHARACTERS: dict[str, object] = {"analyzer": "char", "ngram_range": (1, 3)}
 SPACES = 0.02
-"""Share of spaces below which a text is taken to be of a script without them, whose words are not counted."""
+"""Share of spaces below which a text is taken to be in a script without them, where characters are counted."""
 
 
 def fit_tfidf(recipe: Recipe, parts: Parts, folder: Path) -> None:
-    """Learn from the training rows of `classify`, answer the others, and write metrics and predictions into a folder.
+    """Train on the training rows of `classify`, predict the others, and write metrics and predictions into a folder.
 
-    One word and two in a row are counted, in scripts without spaces one to three characters; the two texts of a pair
-    are counted as one.
+    Features are words and pairs of adjacent words, in scripts without spaces one to three characters; the two texts of
+    a pair are counted as one.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
 
-    task: Any = fit_task(recipe, parts)
+    task = cast("Classify", fit_task(recipe, parts))
     train, started = parts.tables["train"], time.monotonic()
-    if len(train) > MOST_ROWS:
+    if len(train) > MAX_ROWS:
         train = train.select(_sample(list(train.column("label")), recipe.seed))
     texts = _texts(train)
     counted = WORDS if _has_spaces(texts) else CHARACTERS
-    vectors = TfidfVectorizer(sublinear_tf=True, **counted)
-    straight = LogisticRegression(C=C, max_iter=1000)
-    model = OneVsRestClassifier(straight) if task.many else straight
-    model.fit(vectors.fit_transform(texts), _targets(task, list(train.column("label"))))
-    found = {}
+    vectorizer = TfidfVectorizer(sublinear_tf=True, **counted)
+    regression = LogisticRegression(C=C, max_iter=1000)
+    model = OneVsRestClassifier(regression) if task.multi_label else regression
+    model.fit(vectorizer.fit_transform(texts), _targets(task, list(train.column("label"))))
+    metrics: Metrics = {}
     folder.mkdir(parents=True, exist_ok=True)
     for part in (part for part in ("dev", "test") if part in parts.tables):
         rows = parts.tables[part]
-        given = _answers(task, model, vectors.transform(_texts(rows)))
-        found[part] = measure(task, rows, {"label": list(rows.column("label"))}, given, folder / PREDICTIONS[part])
+        answers = _answers(task, model, vectorizer.transform(_texts(rows)))
+        columns = {"label": list(rows.column("label"))}
+        metrics[part] = measure(task, rows, columns, answers, folder / PREDICTION_FILES[part])
     about = {"seconds": round(time.monotonic() - started, 3), "rows": len(train), "counted": counted, "C": C}
     write_json(folder / f"{NAME}.json", {**about, "sampled_from": len(parts.tables["train"])})
-    write_json(folder / "metrics.json", found)
+    write_metrics(metrics, folder / metrics_record.FILE)
 
 
-def read_tfidf(folder: Path, seed: int) -> Row:
-    """The row of a folder that `fit_tfidf` wrote, as if it were trained with a seed: it is the same with any."""
-    found, about = (read_object(folder / name, RunError) for name in ("metrics.json", f"{NAME}.json"))
-    part = next(part for part in PREDICTIONS if part in found)
-    headline, value = next(iter(found[part].items()))
-    _, answers, given = read_predictions(folder / PREDICTIONS[part])
-    failed = why_failed(float(value), answers, given)
-    return Row(NAME, seed, folder, part, found, headline, float(value), 0, about["seconds"], failed)
+def read_tfidf(folder: Path, seed: int, task: TaskChoice) -> RunResult:
+    """The result of a folder that `fit_tfidf` wrote, as if it were trained with a seed: it is the same with any."""
+    metrics, about = read_metrics(folder / metrics_record.FILE), read_object(folder / f"{NAME}.json", RunError)
+    headline = headline_of(metrics)
+    if headline is None:
+        raise RunError(f"{folder}: nothing was measured; expected dev or test rows")
+    failed = why_failed(task, headline, read_scored(task, folder / PREDICTION_FILES[headline.part]))
+    return RunResult(
+        NAME, seed, folder, headline.part, metrics, headline.name, headline.value, 0, about["seconds"], failed, task
+    )
 
 
-def _sample(answers: Sequence[Any], seed: int) -> list[int]:
-    """Rows drawn by chance, and the first one of every answer, so that none is unheard of."""
-    drawn = np.random.default_rng(seed).choice(len(answers), MOST_ROWS, replace=False)
+def _sample(labels: Sequence[object], seed: int) -> list[int]:
+    """Random rows, and the first row of every label, so that none is unknown."""
+    drawn = np.random.default_rng(seed).choice(len(labels), MAX_ROWS, replace=False)
     first: dict[str, int] = {}
-    for index, answer in enumerate(answers):
-        first.setdefault(str(answer), index)
+    for index, label in enumerate(labels):
+        first.setdefault(str(label), index)
     return sorted({*drawn.tolist(), *first.values()})
 
 
@@ -91,14 +106,14 @@ def _texts(rows: Table) -> list[str]:
 
 
 def _has_spaces(texts: Sequence[str]) -> bool:
-    """Whether words stand apart in most of the first texts."""
+    """Whether the first texts have spaces between words."""
     some = "".join(texts[:1000])
     return sum(map(str.isspace, some)) >= SPACES * len(some)
 
 
-def _targets(task: Any, answers: Sequence[Any]) -> Any:
-    """Ids of labels, or a matrix of 0 and 1 for many."""
-    if not task.many:
+def _targets(task: Classify, answers: Sequence[Any]) -> list[int] | NDArray[np.int64]:
+    """Ids of labels, or a matrix of 0 and 1 for several labels a row."""
+    if not task.multi_label:
         return [task.labels.ids[answer] for answer in answers]
     matrix = np.zeros((len(answers), len(task.labels)), dtype=int)
     for row, answer in enumerate(answers):
@@ -106,14 +121,14 @@ def _targets(task: Any, answers: Sequence[Any]) -> Any:
     return matrix
 
 
-def _answers(task: Any, model: Any, vectors: Any) -> list[dict[str, Any]]:
-    """Answers in the task's own form, by way of logits; a label that a sample lacks has no chance."""
-    chances = model.predict_proba(vectors)
-    every = np.zeros((len(chances), len(task.labels)))
-    if task.many:
-        every[:] = chances[:, -len(task.labels) :]
+def _answers(task: Classify, model: ClassifierMixin, vectors: csr_matrix) -> list[Answer]:
+    """Answers in the task's own form, by way of logits; a label that the sample lacks has probability 0."""
+    probabilities = model.predict_proba(vectors)
+    every = np.zeros((len(probabilities), len(task.labels)))
+    if task.multi_label:
+        every[:] = probabilities[:, -len(task.labels) :]
     else:
-        every[:, model.classes_] = chances
+        every[:, model.classes_] = probabilities
     safe = np.clip(every, 1e-12, 1 - 1e-12)
-    found: list[dict[str, Any]] = task.decode(np.log(safe / (1 - safe)) if task.many else np.log(safe))
-    return found
+    logits = torch.from_numpy(np.log(safe / (1 - safe)) if task.multi_label else np.log(safe))
+    return task.decode({"logits": logits}, ())

@@ -1,13 +1,15 @@
-"""warmstart check: what is wrong with data, with file and line."""
+"""warmstart check: problems in data, with file and line."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from warmstart.cli import options
 from warmstart.errors import DataError, RecipeError
+from warmstart.options import Values
 
 if TYPE_CHECKING:
     from warmstart.pipeline.prepare import Parts
@@ -17,22 +19,20 @@ NO_MODEL = "(no model)"
 
 
 def command(
-    files: Annotated[
-        list[str], typer.Argument(help="Data files to learn from, or a recipe (.yaml).", metavar="FILE…|RECIPE")
-    ],
+    files: Annotated[list[str], typer.Argument(help="Data files, or a recipe (.yaml).", metavar="FILE…|RECIPE")],
     task: options.Task = None,
     text: options.Text = None,
     pair: options.Pair = None,
     label: options.Label = None,
     column: options.Columns = None,
     id_: Annotated[
-        str | None, typer.Option("--id", help="The files' column of ids, which must not repeat.", metavar="COLUMN")
+        str | None, typer.Option("--id", help="A column of ids, which must be unique.", metavar="COLUMN")
     ] = None,
     test: options.Test = None,
     dev: options.Dev = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", help="Count the text that this encoder's window cuts.", metavar="NAME|FOLDER"),
+        typer.Option("--model", help="Count what this encoder's window truncates.", metavar="NAME|FOLDER"),
     ] = None,
     max_tokens: options.MaxTokens = None,
     set_: options.Sets = None,
@@ -45,25 +45,24 @@ def command(
     drop: options.Drop = None,
     json: options.Json = False,
 ) -> None:
-    """Say what is wrong with data, with file and line."""
+    """Check data for problems, and report each with file and line."""
     values = dict(locals())
-    changes = {**options.said(values, options.DATA), **options.parse_sets(set_)}
+    changes = {**options.recipe_fields(values, options.DATA), **options.parse_sets(set_)}
     recipe = _recipe(files, changes)
-    parts = _look(recipe, id_, model is not None)
-    findings = parts.findings.as_json()
-    errors = sum(one["count"] for one in findings if one["severity"] == "error")
+    parts = _check(recipe, id_, model is not None)
+    errors = sum(finding.count for finding in parts.findings if finding.severity == "error")
     if json:
         from warmstart.cli import screen
 
         rows = {name: len(table) for name, table in parts.tables.items()}
-        screen.print_json({"rows": rows, "errors": errors, "findings": findings})
+        screen.print_json({"rows": rows, "errors": errors, "findings": parts.findings.as_json()})
     else:
-        _show(parts, findings)
+        _show(parts)
     if errors:
         raise typer.Exit(DataError.exit_code)
 
 
-def _recipe(files: list[str], changes: dict[str, Any]) -> Recipe:
+def _recipe(files: list[str], changes: Values) -> Recipe:
     from warmstart.recipe import load_recipe, make_recipe
 
     if any(file.endswith((".yaml", ".yml")) for file in files):
@@ -73,35 +72,33 @@ def _recipe(files: list[str], changes: dict[str, Any]) -> Recipe:
     return make_recipe({"model": NO_MODEL, **changes, "data.train": files})
 
 
-def _look(recipe: Recipe, id_column: str | None, cut: bool) -> Parts:
-    """Check the data; count what the window cuts if nothing is wrong with it."""
+def _check(recipe: Recipe, id_column: str | None, cut: bool) -> Parts:
+    """Check the data; count what the window truncates if there are no errors."""
     import tempfile
     from pathlib import Path
 
     from warmstart import tasks
     from warmstart.cli import screen
-    from warmstart.pipeline.check_data import count_cut, look
+    from warmstart.pipeline.check_data import check_data, count_truncated
     from warmstart.storage.cache import cache_folder
 
     bars = screen.Bars()
     schema = tasks.schema_of(recipe.task.name, recipe.task.options)
-    parts = look(recipe, schema, cache_folder(), bars, id_column)
+    parts = check_data(recipe, schema, cache_folder(), bars, id_column)
     if cut and not any(finding.severity == "error" for finding in parts.findings):
         with tempfile.TemporaryDirectory() as work:
-            count_cut(recipe, parts, Path(work), bars)
+            count_truncated(recipe, parts, Path(work), bars)
     return parts
 
 
-def _show(parts: Parts, findings: list[dict[str, Any]]) -> None:
+def _show(parts: Parts) -> None:
     from warmstart.cli import screen
 
     order = ("error", "warning", "note")
-    screen.findings(sorted(findings, key=lambda one: order.index(one["severity"])))
-    counts: dict[str, int] = {}
-    for severity in order:
-        for one in findings:
-            if one["severity"] == severity:
-                name = f"{severity}: {one['kind']}"
-                counts[name] = counts.get(name, 0) + one["count"]
+    findings = sorted(parts.findings, key=lambda finding: order.index(finding.severity))
+    screen.findings(findings)
+    counts: Counter[str] = Counter()
+    for finding in findings:
+        counts[f"{finding.severity}: {finding.kind}"] += finding.count
     rows = {f"{name} rows": len(table) for name, table in parts.tables.items()}
-    screen.table("what was found", {**rows, **counts} if counts else {**rows, "found": "nothing"})
+    screen.table("findings", {**rows, **counts} if counts else {**rows, "findings": "none"})

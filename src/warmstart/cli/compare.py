@@ -1,4 +1,4 @@
-"""warmstart compare: whether runs differ, by how much, and how sure that is."""
+"""warmstart compare: whether runs differ, by how much, and how certain that is."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ def command(
     runs: Annotated[
         list[str],
         typer.Argument(
-            help="Two runs or more, the one that others are compared with first; or folders of runs seed-0, seed-1 …",
+            help="Two runs or more, the first being the reference; or folders of runs seed-0, seed-1 …",
             metavar="RUN RUN…",
         ),
     ],
     json: options.Json = False,
 ) -> None:
-    """Hold runs side by side."""
-    from warmstart.cli import evidence_tables as evidence_shown
-    from warmstart.cli import screen
-    from warmstart.evaluation.comparison import number
-    from warmstart.experiments.compare_runs import Beside, beside
+    """Compare runs."""
+    from warmstart.cli import evidence_tables, screen
+    from warmstart.evaluation.comparison import finite
+    from warmstart.evaluation.records.files import as_json
+    from warmstart.experiments.compare_runs import compare_runs
 
-    found: Beside = beside(runs)
+    comparison = compare_runs(runs)
+    differences = [difference.record() for difference in comparison.comparisons]
     each: list[dict[str, Any]] = [
         {
-            "variant": one.variant,
-            "mean": number(one.all.mean),
-            "low": number(one.all.low),
-            "high": number(one.all.high),
-            "seeds": list(one.seeds),
-            "failed": {str(seed): why for seed, why in one.failed.items()},
+            "variant": summary.variant,
+            "mean": finite(summary.all.mean),
+            "low": finite(summary.all.low),
+            "high": finite(summary.all.high),
+            "seeds": list(summary.seeds),
+            "failed": {str(seed): why for seed, why in summary.failed.items()},
         }
-        for one in found.summaries
+        for summary in comparison.summaries
     ]
-    differences = [one.as_json() for one in found.comparisons]
     if json:
-        told = {"headline": found.headline, "part": found.part, "reference": runs[0]}
-        screen.print_json({**told, "runs": each, "comparisons": differences})
+        about = {"headline": comparison.headline, "part": comparison.part, "reference": runs[0]}
+        screen.print_json({**about, "runs": each, "comparisons": [as_json(record) for record in differences]})
         return
     rows = [
         {
-            "run": one["variant"],
-            found.headline: one["mean"],
-            "95% over seeds": "–" if one["low"] is None else f"{one['low']:.4f} to {one['high']:.4f}",
-            "seeds": len(one["seeds"]),
-            "failed": len(one["failed"]),
+            "run": row["variant"],
+            comparison.headline: row["mean"],
+            "95% over seeds": "–" if row["low"] is None else f"{row['low']:.4f} to {row['high']:.4f}",
+            "seeds": len(row["seeds"]),
+            "failed": len(row["failed"]),
         }
-        for one in each
+        for row in each
     ]
-    screen.grid(f"{found.headline} on {found.part} rows", rows)
-    evidence_shown.comparisons(differences)
+    screen.grid(f"{comparison.headline} on {comparison.part} rows", rows)
+    evidence_tables.comparisons(differences)

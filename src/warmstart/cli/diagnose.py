@@ -1,4 +1,4 @@
-"""warmstart diagnose: where a run errs, how far its probabilities can be believed, and which labels look wrong."""
+"""warmstart diagnose: error analysis, calibration, thresholds and label errors of a run."""
 
 from __future__ import annotations
 
@@ -9,65 +9,58 @@ import typer
 from warmstart.cli import options
 from warmstart.errors import RecipeError, nearest
 
-HOW = ("features", "trained")
+CV_MODELS = ("features", "finetuned")
 
 
 def command(
-    run: Annotated[str, typer.Argument(help="A finished run.")],
-    by: Annotated[
+    run: Annotated[str, typer.Argument(help="A finished run.", metavar="RUN")],
+    slice_by: Annotated[
         list[str] | None,
-        typer.Option("--by", help="A further column of the test file to group rows by.", metavar="COLUMN"),
+        typer.Option("--slice-by", help="Another column of the test file to slice the rows by.", metavar="COLUMN"),
     ] = None,
-    precision: Annotated[
+    target_precision: Annotated[
         list[float] | None,
-        typer.Option("--precision", help="A share of right answers: from which confidence is it reached?"),
+        typer.Option("--target-precision", help="Find the confidence threshold for this precision."),
     ] = None,
     abstain: Annotated[
         list[float] | None,
-        typer.Option("--abstain", help="A share of answers to hold back: below which confidence are they?"),
+        typer.Option("--abstain", help="Find the confidence threshold for abstaining on this share of the rows."),
     ] = None,
     calibrate: Annotated[
         bool,
-        typer.Option("--calibrate", help="Keep the temperature, so that probabilities are calibrated from now on."),
+        typer.Option("--calibrate", help="Save the temperature with the model, which calibrates its probabilities."),
     ] = False,
     label_errors: Annotated[
-        bool, typer.Option("--label-errors", help="Look for wrong labels among the training rows.")
+        bool, typer.Option("--label-errors", help="Look for label errors in the training rows.")
     ] = False,
-    folds: Annotated[
-        int, typer.Option("--folds", help="Parts that the training rows are cut into for that.", min=2)
-    ] = 5,
-    how: Annotated[
+    folds: Annotated[int, typer.Option("--folds", help="Cross-validation folds for --label-errors.", min=2)] = 5,
+    cv_model: Annotated[
         str,
         typer.Option(
-            "--how",
-            help="What answers a part unseen: a regression on `features` of the starting encoder, or the recipe itself "
-            "(`trained`) on the other parts.",
-            metavar="features|trained",
+            "--cv-model",
+            help="The model that is cross-validated: a logistic regression on `features` of the pretrained encoder, or "
+            "the recipe itself, `finetuned` once per fold.",
+            metavar="features|finetuned",
         ),
     ] = "features",
-    most: Annotated[int, typer.Option("--most", help="Mistakes and label errors to list.", min=1)] = 20,
+    limit: Annotated[int, typer.Option("--limit", help="The most mistakes and label errors to list.", min=1)] = 20,
     json: options.Json = False,
 ) -> None:
-    """Say where a run errs."""
-    if how not in HOW:
-        raise RecipeError(f"--how {how}: {nearest(how, HOW)}")
-    from warmstart.cli import diagnosis_tables as diagnosis_shown
-    from warmstart.cli import screen
-    from warmstart.diagnosis.diagnose import diagnose
-    from warmstart.diagnosis.label_errors import Looking
+    """Analyse the errors of a run."""
+    if cv_model not in CV_MODELS:
+        raise RecipeError(f"--cv-model {cv_model}: {nearest(cv_model, CV_MODELS)}")
+    from warmstart.cli import diagnosis_tables, screen
+    from warmstart.diagnosis.confidence import ConfidenceOptions
+    from warmstart.diagnosis.diagnose import DiagnosisOptions, diagnose
+    from warmstart.diagnosis.label_errors import LabelErrorSearch
+    from warmstart.evaluation.records.files import as_json
     from warmstart.evaluation.run import RunFolder
 
-    found = diagnose(
-        RunFolder(run),
-        by=by or (),
-        precisions=precision or (),
-        abstain=abstain or (),
-        calibrate=calibrate,
-        label_errors=Looking("trained" if how == "trained" else "features", folds) if label_errors else None,
-        most=most,
-        progress=screen.Bars(),
-    )
+    confidence = ConfidenceOptions(target_precision or (), abstain or (), calibrate)
+    search = LabelErrorSearch("finetuned" if cv_model == "finetuned" else "features", folds) if label_errors else None
+    wanted = DiagnosisOptions(slice_by or (), confidence, search, limit)
+    diagnosis = diagnose(RunFolder(run), wanted, progress=screen.Bars())
     if json:
-        screen.print_json({"run": run, **found})
+        screen.print_json({"run": run, **as_json(diagnosis)})
     else:
-        diagnosis_shown.show(run, found)
+        diagnosis_tables.show(run, diagnosis)

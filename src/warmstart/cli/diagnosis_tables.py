@@ -1,47 +1,55 @@
-"""A diagnosis on the screen: short tables, what is missing in them in `diagnosis.json`."""
+"""A diagnosis as short tables; `diagnosis.json` has all of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict
 
 from warmstart.cli import screen
+from warmstart.evaluation.records.diagnosis import (
+    Calibration,
+    ConfusionMatrix,
+    Diagnosis,
+    LabelError,
+    LabelErrors,
+    Mistake,
+    Slice,
+    Threshold,
+)
 
 WIDEST = 12
-"""Labels up to which a confusion matrix fits on a screen."""
+"""The most labels of a confusion matrix that is printed."""
 LISTED = 8
-"""Slices and mistakes that are shown."""
+"""Slices and mistakes that are printed."""
 TEXT = 60
-"""Characters of a text that are shown."""
+"""Characters of a text that are printed."""
 
 
-def show(run: str, found: Mapping[str, Any]) -> None:
-    """All that a diagnosis says, in short."""
-    say(f"{run}: {found['task']}, {found['rows']:,} {found['part']} rows")
-    for note in found["notes"]:
+def show(run: str, diagnosis: Diagnosis) -> None:
+    """Print a diagnosis in short."""
+    say(f"{run}: {diagnosis.task}, {diagnosis.rows:,} {diagnosis.part} rows")
+    for note in diagnosis.notes:
         say(note)
-    small = "confusion" in found and len(found["confusion"]["labels"]) <= WIDEST
-    if small:
-        _confusion(found["confusion"])
-    for table in found.get("tables", ()):
+    small = diagnosis.confusion is not None and len(diagnosis.confusion.labels) <= WIDEST
+    if diagnosis.confusion is not None and small:
+        _confusion(diagnosis.confusion)
+    for table in diagnosis.tables or ():
         if small and table["title"] == "Confusions":
             continue  # the matrix shows them
         rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"][:LISTED]]
         if rows:
             screen.grid(f"{table['title']}: {table['note']}", rows)
-    if found.get("slices"):
-        _slices(found["slices"])
-    if found.get("mistakes"):
-        screen.grid("Mistakes to read first", [_short(row) for row in found["mistakes"][:LISTED]])
-    if "calibration" in found:
-        _calibration(found["calibration"])
-        _thresholds(found["thresholds"])
-    if "label_errors" in found:
-        errors = found["label_errors"]
-        say(f"{errors['found']:,} of {errors['looked_at']:,} training labels look wrong: {errors['how']}")
-        if errors["rows"]:
-            screen.grid("Labels to look at first", [_short(row) for row in errors["rows"][:LISTED]])
-    say(f"All of it: {run}/diagnosis.json")
+    if diagnosis.slices:
+        _slices(diagnosis.slices)
+    if diagnosis.mistakes:
+        screen.grid("Most confident mistakes", [_short(mistake) for mistake in diagnosis.mistakes[:LISTED]])
+    if diagnosis.calibration is not None:
+        _calibration(diagnosis.calibration)
+    if diagnosis.thresholds:
+        _thresholds(diagnosis.thresholds)
+    if diagnosis.label_errors is not None:
+        _label_errors(diagnosis.label_errors)
+    say(f"Everything: {run}/diagnosis.json")
 
 
 def say(text: str) -> None:
@@ -49,53 +57,70 @@ def say(text: str) -> None:
     screen.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def _confusion(found: Mapping[str, Any]) -> None:
+def _confusion(matrix: ConfusionMatrix) -> None:
     rows = [
-        {"in the data": label, **dict(zip(found["labels"], counts, strict=True))}
-        for label, counts in zip(found["labels"], found["counts"], strict=True)
+        {"label": label, **dict(zip(matrix.labels, counts, strict=True))}
+        for label, counts in zip(matrix.labels, matrix.counts, strict=True)
     ]
-    screen.grid("Given, by what is in the data", rows)
+    screen.grid("Confusion matrix: true labels down, predictions across", rows)
 
 
-def _slices(found: Sequence[Mapping[str, Any]]) -> None:
-    shown = sum(one["shown"] for one in found)
-    told = f"{shown} worse than the rest beyond chance" if shown else "none is worse than the rest beyond chance"
+def _slices(slices: Sequence[Slice]) -> None:
+    worse = sum(part.significant for part in slices)
+    summary = f"{worse or 'none'} significantly worse than the rest"
     rows = [
         {
-            "slice": f"{one['by']}: {one['name']}"[:TEXT],
-            "rows": one["rows"],
-            "score": one["value"],
-            "95% interval": f"{one['low']:.3f} to {one['high']:.3f}",
-            "rest": one["rest"],
-            "p": f"{one['p']:.3f}" if one["p"] >= 0.001 else "< 0.001",
+            "slice": f"{part.by}: {part.name}"[:TEXT],
+            "rows": part.rows,
+            "score": part.value,
+            "95% interval": f"{part.low:.3f} to {part.high:.3f}",
+            "rest": part.rest,
+            "p": f"{part.p:.3f}" if part.p >= 0.001 else "< 0.001",
         }
-        for one in found[:LISTED]
+        for part in slices[:LISTED]
     ]
-    screen.grid(f"Worst slices of {len(found)}: {told}", rows)
+    screen.grid(f"Worst slices of {len(slices)}: {summary}", rows)
 
 
-def _calibration(found: Mapping[str, Any]) -> None:
-    kept = "" if found["stored"] == 1.0 else f"; kept with the model: {found['stored']:.3f}"
+def _calibration(calibration: Calibration) -> None:
+    saved = "" if calibration.stored == 1.0 else f"; saved with the model: {calibration.stored:.3f}"
     say(
-        f"Calibration error {found['before']['ece']:.3f}, {found['after']['ece']:.3f} at temperature "
-        f"{found['temperature']:.3f} (fitted on {found['fitted_on']}, {found['rows']:,} other rows measured){kept}"
+        f"Expected calibration error {calibration.before.ece:.3f}, {calibration.after.ece:.3f} at temperature "
+        f"{calibration.temperature:.3f} (fitted on {calibration.fitted_on}, measured on {calibration.rows:,} other "
+        f"rows){saved}"
     )
 
 
-def _thresholds(found: Sequence[Mapping[str, Any]]) -> None:
+def _thresholds(thresholds: Sequence[Threshold]) -> None:
     rows = [
         {
-            "wanted": f"precision {one['precision']:g}" if "precision" in one else f"hold back {one['abstain']:g}",
-            "least confidence": "never" if one["confidence"] is None else one["confidence"],
-            "answered": one["answered"],
-            "precision": one["measured"],
+            "target": _target(threshold),
+            "threshold": "not reached" if threshold.confidence is None else threshold.confidence,
+            "answered": threshold.answered,
+            "precision": threshold.measured,
         }
-        for one in found
+        for threshold in thresholds
     ]
-    screen.grid(f"Thresholds, chosen on {found[0]['chosen_on']}, measured on other rows", rows)
+    screen.grid(f"Confidence thresholds, chosen on {thresholds[0].chosen_on}, measured on other rows", rows)
 
 
-def _short(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without the folder of its file, and of which long texts are cut, with a mark."""
-    row = {**row, "row": row["row"].rpartition("/")[2]}
-    return {name: f"{one[:TEXT]}…" if isinstance(one, str) and len(one) > TEXT else one for name, one in row.items()}
+def _target(threshold: Threshold) -> str:
+    if threshold.precision is not None:
+        return f"precision {threshold.precision:g}"
+    return f"abstain on {threshold.abstain:.0%}"
+
+
+def _label_errors(errors: LabelErrors) -> None:
+    say(f"{errors.count:,} of {errors.checked:,} training labels may be wrong: {errors.how}")
+    if errors.rows:
+        screen.grid("Likely label errors", [_short(row) for row in errors.rows[:LISTED]])
+
+
+def _short(record: Mistake | LabelError) -> dict[str, object]:
+    """A row without the folder of its file, and with long texts truncated."""
+    row = {**asdict(record), "row": record.row.rpartition("/")[2]}
+    return {name: _shorten(value) for name, value in row.items()}
+
+
+def _shorten(value: object) -> object:
+    return f"{value[:TEXT]}…" if isinstance(value, str) and len(value) > TEXT else value

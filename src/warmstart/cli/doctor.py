@@ -1,4 +1,4 @@
-"""warmstart doctor: this machine, what is missing on it, and what is known to go wrong."""
+"""warmstart doctor: this machine, what is missing on it, and known problems."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 def command(
     recipe: Annotated[
-        str, typer.Argument(help="A recipe, to be warned of settings known to go wrong.", metavar="RECIPE")
+        str,
+        typer.Argument(help="A recipe, to be warned of settings known to cause problems.", metavar="RECIPE"),
     ] = "",
     json: options.Json = False,
 ) -> None:
-    """Show versions, hardware and what is missing, and warn of what is known to go wrong."""
+    """Show versions, hardware and missing packages, and warn of known problems."""
     from warmstart.cli import screen
     from warmstart.doctor.machine import machine
     from warmstart.doctor.packages import packages
@@ -26,46 +27,54 @@ def command(
     from warmstart.recipe import load_recipe
     from warmstart.storage.cache import cache_folder
 
-    found, wanted = machine(cache_folder()), packages()
-    warnings = [*machine_warnings(found, wanted), *(recipe_warnings(load_recipe(recipe), found) if recipe else ())]
+    facts, required = machine(cache_folder()), packages()
+    warnings = [*machine_warnings(facts, required), *(recipe_warnings(load_recipe(recipe), facts) if recipe else ())]
     if json:
-        told = [{"package": one.name, "found": one.found, "wanted": one.wanted, "extra": one.extra} for one in wanted]
-        screen.print_json({"machine": found, "packages": told, "warnings": warnings})
+        rows = [
+            {
+                "package": package.name,
+                "installed": package.installed,
+                "required": package.required,
+                "extra": package.extra,
+            }
+            for package in required
+        ]
+        screen.print_json({"machine": facts, "packages": rows, "warnings": warnings})
         return
-    screen.table("this machine", _readable(found))
-    screen.grid("packages", [_line(one) for one in wanted])
+    screen.table("this machine", _readable(facts))
+    screen.grid("packages", [_line(package) for package in required])
     for warning in warnings:
         screen.warn(warning)
     if not warnings:
-        typer.echo("nothing is known to go wrong here")
+        typer.echo("no known problems here")
 
 
-def _readable(found: dict[str, Any]) -> dict[str, Any]:
-    """The facts with their units, what is not there said so."""
+def _readable(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts with their units."""
     return {
-        "Python": f"{found['python']} on {found['system']}",
-        "processor": f"{found['processor']}, {found['cores']} cores, {found['threads']} threads used",
-        "memory": f"{found['memory_gb']:g} GB",
-        "accelerator": _accelerator(found),
-        "trains in": f"{found['precision']} (bf16 arithmetic: {'yes' if found['bf16'] else 'no'})",
-        "free disk": f"{found['here_free_gb']:g} GB here, {found['cache_free_gb']:g} GB in the cache",
-        "cache": found["cache"],
-        "PDF reports": found["browser"] or "no browser found; install Chromium for `report --pdf`",
+        "Python": f"{facts['python']} on {facts['system']}",
+        "processor": f"{facts['processor']}, {facts['cores']} cores, {facts['threads']} threads used",
+        "memory": f"{facts['memory_gb']:g} GB",
+        "accelerator": _accelerator(facts),
+        "trains in": f"{facts['precision']} (bf16 arithmetic: {'yes' if facts['bf16'] else 'no'})",
+        "free disk": f"{facts['here_free_gb']:g} GB here, {facts['cache_free_gb']:g} GB in the cache",
+        "cache": facts["cache"],
+        "PDF reports": facts["browser"] or "no browser found; install Chromium for `report --pdf`",
     }
 
 
-def _accelerator(found: dict[str, Any]) -> str:
-    if not found["accelerator"]:
+def _accelerator(facts: dict[str, Any]) -> str:
+    if not facts["accelerator"]:
         return "none"
-    memory = found["accelerator_memory_gb"]
-    return f"{found['accelerator']}{f', {memory:g} GB' if memory else ''}"
+    memory = facts["accelerator_memory_gb"]
+    return f"{facts['accelerator']}{f', {memory:g} GB' if memory else ''}"
 
 
-def _line(one: Package) -> dict[str, str]:
+def _line(package: Package) -> dict[str, str]:
     return {
-        "package": one.name,
-        "found": one.found or "–",
-        "wanted": one.wanted or "any",
-        "for": one.extra or "everything",
-        "type": "" if one.fits else one.repair,
+        "package": package.name,
+        "installed": package.installed or "–",
+        "required": package.required or "any",
+        "extra": package.extra or "–",
+        "to fix": "" if package.fits else package.repair,
     }

@@ -1,4 +1,4 @@
-"""warmstart evaluate: a run's numbers on a labelled file, or once more on its own test rows."""
+"""warmstart evaluate: a run's metrics on a labelled file, or again on its own test rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from warmstart.errors import RecipeError, RunError
 
 
 def command(
-    run: Annotated[str, typer.Argument(help="A run, or its model folder.")],
-    file: Annotated[str | None, typer.Argument(help="A labelled file; the run's own test rows by default.")] = None,
+    run: Annotated[str, typer.Argument(help="A run, or its model folder.", metavar="RUN")],
+    file: Annotated[
+        str | None, typer.Argument(help="A labelled file. Default: the run's own test rows.", metavar="FILE")
+    ] = None,
     text: options.Text = None,
     pair: options.Pair = None,
     label: options.Label = None,
@@ -28,11 +30,11 @@ def command(
     precision: options.Precision = "fp32",
     json: options.Json = False,
 ) -> None:
-    """Measure a run on a labelled file."""
-    reading = options.said(dict(locals()), options.READING)
+    """Evaluate a run on a labelled file."""
+    reading = options.recipe_fields(dict(locals()), options.READING)
     for name in drop or []:
         if name != "unlabelled":
-            raise RecipeError(f"--drop {name}: only unlabelled rows can be left out of a measurement")
+            raise RecipeError(f"--drop {name}: only unlabelled rows can be left out of an evaluation")
     from warmstart.cli import screen
     from warmstart.cli.reading_options import source_of
     from warmstart.data.findings import Findings
@@ -50,7 +52,7 @@ def command(
     if file is None:
         recipe = RunFolder(run).recipe
         if recipe.data.train == MEMORY:
-            raise RunError(f"{run}: its rows were handed over in Python, so they cannot be read again; give a file")
+            raise RunError(f"{run}: its rows were passed in Python, so they cannot be read again; give a file")
         parts = read_parts(recipe, schema, cache_folder(), bars)
         if "test" not in parts.tables:
             raise RunError(f"{run} has no test rows of its own; give a labelled file: warmstart evaluate {run} FILE")
@@ -60,9 +62,9 @@ def command(
         dropped = "unlabelled" in (drop or [])
         source = source_of(run, file, reading, schema)
         rows = load(source, schema, cache_folder(), findings, drop_unlabelled=dropped, progress=bars)
-    found = evaluate(predictor, rows, progress=bars)
+    metrics = evaluate(predictor, rows, progress=bars)
     if json:
-        screen.print_json({"run": run, "file": file, "metrics": found, "findings": findings.as_json()})
+        screen.print_json({"run": run, "file": file, "metrics": metrics, "findings": findings.as_json()})
     else:
-        screen.findings(findings.as_json())
-        screen.table(f"{run} on {file or 'its own test rows'}", found)
+        screen.findings(findings)
+        screen.table(f"{run} on {file or 'its own test rows'}", metrics)

@@ -1,4 +1,4 @@
-"""warmstart fit: train a model and measure it."""
+"""warmstart fit: train a model and evaluate it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,11 @@ SHORT = {
 }
 """Recipe field of each option."""
 
-Out = Annotated[str | None, typer.Option("--out", help="The run's folder. By default runs/ and the source's name.")]
+Out = Annotated[str | None, typer.Option("--out", help="The run's folder. Default: runs/ and the name of the source.")]
 
 
 def command(
-    source: Annotated[
-        str, typer.Argument(help="A recipe (.yaml), or a data file to learn from.", metavar="RECIPE|FILE")
-    ],
+    source: Annotated[str, typer.Argument(help="A recipe (.yaml), or a data file to train on.", metavar="RECIPE|FILE")],
     model: options.Model = None,
     task: options.Task = None,
     recipe: options.From = None,
@@ -65,55 +63,65 @@ def command(
     ablate: Annotated[list[str] | None, field("ablate", "--ablate", metavar="KEY")] = None,
     resume_anyway: Annotated[
         list[str] | None,
-        typer.Option("--resume-anyway", help="Go on with a stopped run though this differs.", metavar="NAME"),
+        typer.Option("--resume-anyway", help="Resume a stopped run although this differs.", metavar="NAME"),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Train a model on a recipe or a data file, and measure it on held-out rows."""
+    """Train a model on a recipe or a data file, and evaluate it on held-out rows."""
     values = dict(locals())
-    changes = {**options.said(values, SHORT), **options.parse_sets(set_)}
+    changes = {**options.recipe_fields(values, SHORT), **options.parse_sets(set_)}
     from warmstart.api import fit
     from warmstart.cli import screen
+    from warmstart.evaluation.records.files import as_json
     from warmstart.runtime import processes
 
-    base = options.base(source, recipe)
+    base = options.base_recipe(source, recipe)
     if base != source:
         changes = {"data.train": source, **changes}
     anyway = resume_anyway or []
     run = fit(base, out=out, progress=screen.Bars(), resume_anyway=anyway, **changes)
-    if not processes.is_main():
+    if not processes.is_main_process():
         return
     if json:
-        told = {"run": str(run.folder), "metrics": run.metrics, "training": _brief(run), "data": run.data}
-        screen.print_json({**told, **({"evidence": run.evidence} if run.evidence else {})})
+        result = {"run": str(run.folder), "metrics": run.metrics, "training": _brief(run), "data": as_json(run.data)}
+        screen.print_json({**result, **({"evidence": as_json(run.evidence)} if run.evidence else {})})
     else:
         _show(run)
 
 
 def _brief(run: RunFolder) -> dict[str, Any]:
-    return {name: run.training[name] for name in ("steps", "seconds", "precision", "window")}
+    from warmstart.evaluation.records.files import as_json
+
+    training = as_json(run.training)
+    return {name: training[name] for name in ("steps", "seconds", "precision", "window")}
+
+
+def _words(run: RunFolder) -> str:
+    """What to type for a text of this run's task."""
+    from warmstart import tasks
+    from warmstart.cli.answer_tables import flatten
+
+    placeholder = tasks.find_or_base(run.recipe.task.name).placeholder("pair" in run.recipe.data.columns)
+    return " ".join(f'"{word}"' for word in flatten(placeholder))
 
 
 def _show(run: RunFolder) -> None:
-    from warmstart.cli import evidence_tables as evidence_shown
-    from warmstart.cli import screen
+    from warmstart.cli import evidence_tables, screen
 
-    screen.findings(run.data["findings"])
+    screen.findings(run.data.findings)
     training = run.training
     rows: dict[str, Any] = {}
-    for part, found in run.metrics.items():
-        rows |= {f"{part} {name}": value for name, value in found.items()}
+    for part, metrics in run.metrics.items():
+        rows |= {f"{part} {name}": value for name, value in metrics.items()}
     rows |= {
-        "training rows": run.data["parts"]["train"]["rows"],
-        "window": screen.window(training["window"]),
-        "steps": training["steps"],
-        "time": f"{training['seconds']:.0f} s in {training['precision']}",
+        "training rows": run.data.parts["train"].rows,
+        "window": screen.window(training.window),
+        "steps": training.steps,
+        "time": f"{training.seconds:.0f} s in {training.precision}",
         "model": str(run.model),
     }
     screen.table(f"{run.recipe.task.name} with {run.recipe.model.rstrip('/').rpartition('/')[2]}", rows)
     if run.evidence:
-        evidence_shown.show(run.evidence)
-    texts = '"a text" "its pair"' if "pair" in run.recipe.data.columns else '"a text"'
-    texts = {"span": '"a question" "its context"'}.get(run.recipe.task.name, texts)
-    screen.console.print(f"Next: warmstart predict {run.folder} {texts}", markup=False, highlight=False)
+        evidence_tables.show(run.evidence)
+    screen.console.print(f"Next: warmstart predict {run.folder} {_words(run)}", markup=False, highlight=False)
     screen.console.print(f"      warmstart report {run.folder}", markup=False, highlight=False)

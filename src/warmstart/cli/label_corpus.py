@@ -1,59 +1,69 @@
-"""What `warmstart predict --ray` adds: its options, and a corpus labelled."""
+"""What `warmstart predict --ray` adds: its options, and labelling a corpus."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from warmstart.errors import RecipeError
+from warmstart.options import Values
 
 Ray = Annotated[
     str | None,
     typer.Option(
         "--ray",
-        help="Label --file, which may be a folder or a URI, into the folder or URI --out with Ray: `local`, or the "
-        "address of a cluster. Run again, it goes on.",
+        help="Label --file, a file, folder or URI, into --out, a folder or URI, with Ray: `local`, or the address of a "
+        "cluster. The same command resumes.",
         metavar="local|ADDRESS",
     ),
 ]
 Workers = Annotated[
-    int | None, typer.Option(help="With --ray, models that answer at once; as many as there is room for.", min=1)
+    int | None, typer.Option("--workers", help="With --ray, the number of workers. Default: as many as fit.", min=1)
 ]
-Threads = Annotated[int, typer.Option(help="With --ray, CPUs of a worker.", min=1)]
-Gpus = Annotated[float, typer.Option(help="With --ray, GPUs of a worker.", min=0)]
-RowsPerShard = Annotated[int, typer.Option(help="With --ray, rows that are answered and published as one.", min=1)]
+CpusPerWorker = Annotated[int, typer.Option("--cpus-per-worker", help="With --ray, CPUs per worker.", min=1)]
+GpusPerWorker = Annotated[float, typer.Option("--gpus-per-worker", help="With --ray, GPUs per worker.", min=0)]
+RowsPerShard = Annotated[
+    int, typer.Option("--rows-per-shard", help="With --ray, rows that are labelled and published together.", min=1)
+]
 FilesPerGroup = Annotated[
-    int, typer.Option(help="With --ray, input files that are planned and closed together.", min=1)
+    int,
+    typer.Option("--files-per-group", help="With --ray, input files that are planned and finished together.", min=1),
 ]
-Keep = Annotated[
+KeepColumn = Annotated[
     list[str] | None,
     typer.Option(
-        help="With --ray, a column of the input to keep beside the answers, instead of those that were asked.",
+        "--keep-column",
+        help="With --ray, a column of the input to write beside the predictions, instead of the texts.",
         metavar="COLUMN",
     ),
 ]
 
 
-ALONE = {"workers": None, "threads": 1, "gpus": 0, "rows_per_shard": 10_000, "files_per_group": 64, "keep": None}
-"""Options that mean nothing without --ray, and what they are where they were not said."""
+DEFAULTS = {
+    "workers": None,
+    "cpus_per_worker": 1,
+    "gpus_per_worker": 0,
+    "rows_per_shard": 10_000,
+    "files_per_group": 64,
+    "keep_column": None,
+}
+"""Options that mean nothing without --ray, and their defaults."""
 
 
-def refuse(said: dict[str, Any]) -> None:
-    """Refuse options that only --ray knows where it was not said."""
-    for name, usual in ALONE.items():
-        if said[name] not in (usual, []):
-            raise RecipeError(
-                f"--{name.replace('_', '-')}: is for --ray alone; say --ray local as well, or leave it out"
-            )
+def refuse(values: Values) -> None:
+    """Refuse options of --ray without it."""
+    for name, default in DEFAULTS.items():
+        if values[name] not in (default, []):
+            raise RecipeError(f"--{name.replace('_', '-')}: is for --ray alone; add --ray local, or leave it out")
 
 
-def label_corpus(run: str, reading: dict[str, Any], said: dict[str, Any]) -> None:
+def label_corpus(run: str, reading: Values, values: Values) -> None:
     """Label a corpus with Ray."""
-    file, out = said["file"], said["out"]
-    if file is None or out is None or said["texts"] or said["documents"]:
+    file, out = values["file"], values["out"]
+    if file is None or out is None or values["texts"] or values["documents"]:
         raise RecipeError("predict --ray: give --file and --out, each a folder or a URI, and no texts or --documents")
     if out.endswith((".parquet", ".csv", ".jsonl")):
         raise RecipeError(
@@ -63,25 +73,27 @@ def label_corpus(run: str, reading: dict[str, Any], said: dict[str, Any]) -> Non
     from warmstart.cli.reading_options import source_of
     from warmstart.deploy.label.label_corpus import label
 
-    names = ("workers", "threads", "gpus", "rows_per_shard", "files_per_group", "engine", "precision")
-    # Ray tells on standard output when a worker died; that is kept for the manifest.
+    names = ("workers", "rows_per_shard", "files_per_group", "engine", "precision")
+    # Ray reports dead workers on standard output, which is for the manifest.
     with redirect_stdout(sys.stderr):
         manifest = label(
             run,
             source_of(run, file, reading),
             out,
-            address=said["ray"],
-            keep=said["keep"] or (),
-            least=said["least_confidence"],
-            progress=screen.Lines() if said["json"] else screen.Bars(),
-            **{name: said[name] for name in names},
+            address=values["ray"],
+            keep=values["keep_column"] or (),
+            min_confidence=values["min_confidence"],
+            progress=screen.Lines() if values["json"] else screen.Bars(),
+            threads=values["cpus_per_worker"],
+            gpus=values["gpus_per_worker"],
+            **{name: values[name] for name in names},
         )
-    if said["json"]:
+    if values["json"]:
         screen.print_json(manifest)
     else:
         aside, cut = manifest["set_aside"], manifest["cut"]
         screen.errors.print(
-            f"{manifest['answered']:,} answers in {out}, {aside:,} rows set aside"
+            f"{manifest['answered']:,} predictions in {out}, {aside:,} rows set aside"
             + (f", {cut['rows_cut']:,} rows cut by the window" if cut["rows_cut"] else ""),
             markup=False,
             highlight=False,

@@ -5,34 +5,39 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from warmstart.cli import synonyms
 from warmstart.errors import WarmstartError
 
 INTERRUPTED = 130
 UNEXPECTED = 70
 
 VERBS = {
-    "fit": "Train a model on a recipe or a data file, and measure it on held-out rows.",
-    "plan": "Say what each stage of a recipe will cost, before it runs.",
-    "check": "Say what is wrong with data, with file and line.",
-    "predict": "Answer texts given here, or a file of them.",
-    "serve": "Answer requests over HTTP.",
-    "evaluate": "Measure a run on a labelled file, or once more on its own test rows.",
-    "compare": "Say whether runs differ, by how much, and how sure that is.",
-    "diagnose": "Say where a run errs, how far its probabilities can be believed, and which labels look wrong.",
-    "export": "Write a run's model for another engine, checked on the run's test rows, or say how others serve it.",
-    "features": "Write a vector for each text of a file, from any layer of an encoder.",
-    "stages": "List the stages kept for all runs, say why a recipe's are not among them, or remove some.",
-    "sweep": "Search fields of a recipe for what does best on the dev rows, or show a search.",
+    "fit": "Train a model on a recipe or a data file, and evaluate it on held-out rows.",
+    "plan": "Estimate the time, memory and cost of a recipe before running it.",
+    "check": "Check data for problems, and report each with file and line.",
+    "predict": "Predict for texts, for a file of them, or, with Ray, for a whole corpus.",
+    "serve": "Serve models over HTTP.",
+    "evaluate": "Evaluate a run on a labelled file, or again on its own test rows.",
+    "compare": "Compare runs: whether they differ, by how much, and how certain that is.",
+    "diagnose": "Analyse the errors of a run: confusions, slices, calibration, thresholds and label errors.",
+    "export": "Export a run's model to ONNX, checked on the run's test rows.",
+    "features": "Extract an embedding of each text of a file, from any layer of an encoder.",
+    "stages": "List the cached stages, explain why a recipe's are not among them, or remove some.",
+    "sweep": "Search hyperparameters of a recipe by its dev rows, or show a search.",
     "report": "Write a run's report, one HTML file, and its model card.",
     "show": "Show a run, or the layers of a model.",
-    "doctor": "Show versions, hardware and what is missing, and warn of what is known to go wrong.",
+    "doctor": "Show versions, hardware and missing packages, and warn of known problems.",
 }
-"""Each verb is the file of its name in this folder; its help stands here, so that `--help` need not import it."""
+"""Each verb is the file of its name in this folder; its help is here, so that `--help` need not import it."""
+
+
+MARKUP: Literal["markdown"] = "markdown"
+"""In rich's own markup, the field in brackets behind an option's help would be a style, and vanish."""
 
 
 class _Verbs(TyperGroup):
@@ -45,15 +50,31 @@ class _Verbs(TyperGroup):
         return TyperCommand(name, help=VERBS[name]) if name in VERBS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, load_verb(name) if name and found else None, rest
+        if args and args[0] in synonyms.VERBS:
+            ctx.fail(f"No such command {args[0]!r}; it is called {synonyms.VERBS[args[0]]} here.")
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load_verb(name) if name and command else None, rest
+
+
+class _Verb(TyperCommand):
+    """A verb, which answers an option of another library with the name it has here."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            option = getattr(error, "option_name", None)  # what click's `NoSuchOption` has
+            here = synonyms.option_here(self, option) if option else None
+            if here:
+                ctx.fail(f"No such option: {option}; it is called {here} here.")
+            raise
 
 
 def load_verb(name: str) -> Any:
     """The command of a verb, with its options."""
-    one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    one.command(name, help=VERBS[name])(importlib.import_module(f"warmstart.cli.{name}").command)
-    return typer.main.get_command(one)
+    verb = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=MARKUP)
+    verb.command(name, cls=_Verb, help=VERBS[name])(importlib.import_module(f"warmstart.cli.{name}").command)
+    return typer.main.get_command(verb)
 
 
 app = typer.Typer(
@@ -61,23 +82,36 @@ app = typer.Typer(
     cls=_Verbs,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=MARKUP,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from warmstart import __version__
+
+        typer.echo(f"warmstart {__version__}")
+        raise typer.Exit
 
 
 @app.callback(
     no_args_is_help=True,
     epilog=(
         "Exit codes: 0 done, 2 wrong usage, 3 recipe, 4 data, 5 model, 6 run folder, 7 missing package, "
-        "8 training, 9 disk, 70 a fault of ours, 75 stopped and saved: run it again to go on, 130 interrupted."
+        "8 training, 9 disk, 70 a bug in warmstart, 75 stopped and saved (the same command resumes), 130 interrupted."
     ),
 )
-def _about() -> None:
+def _about(
+    version: Annotated[  # its callback prints it
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
     """Turn a pretrained language encoder and labelled text into a small, fast, well-measured model."""
 
 
 def main() -> None:
-    """Run the command line; errors of ours are printed without a traceback."""
+    """Run the command line; our own errors are printed without a traceback."""
     _no_noise()
     try:
         app()
@@ -92,21 +126,21 @@ def main() -> None:
             raise
         reason = " ".join(str(error).split())[:400]
         _complain(
-            f"{type(error).__name__}: {reason}\nThis is a fault of warmstart's. "
-            "Set WARMSTART_TRACEBACK=1 and run it again to see where, and please report it."
+            f"{type(error).__name__}: {reason}\nThis is a bug in warmstart. "
+            "Set WARMSTART_TRACEBACK=1 and run the command again for the traceback, and please report it."
         )
         sys.exit(UNEXPECTED)
 
 
 def _complain(message: str) -> None:
-    # A name in a stranger's file may hold what a terminal obeys, or what no terminal can write.
-    plain = "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in message)
+    # A name in someone else's file may contain escape sequences, or characters that the terminal cannot show.
+    plain = "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in message)
     typer.secho("warmstart: ", fg="red", bold=True, err=True, nl=False)
     typer.echo(plain, err=True)
 
 
 def _no_noise() -> None:
-    """Before any library is imported: no telemetry, no bars beside ours, no chatter."""
+    """Before any library is imported: no telemetry, no progress bars but ours, no chatter."""
     for name, value in {
         "PYDANTIC_DISABLE_PLUGINS": "__all__",  # else pydantic searches every installed package for plugins
         "HF_HUB_DISABLE_TELEMETRY": "1",

@@ -1,4 +1,4 @@
-"""Options that verbs share, each the short form of a recipe field, whose text is its help."""
+"""Options that verbs share: each is short for a recipe field, whose meaning is its help."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Annotated, Any
 import typer
 
 from warmstart.errors import RecipeError
-from warmstart.options import meaning
+from warmstart.options import Values, meaning
 from warmstart.recipe import SHIPPED, Recipe
 from warmstart.storage.yaml_files import parse_value
 
 
 def field(key: str, *names: str, metavar: str | None = None) -> Any:
-    """An option that sets a recipe field; its help is the text under that field."""
+    """An option that sets a recipe field; its help is the field's meaning."""
     return typer.Option(*names, help=f"{meaning(Recipe, key)} [{key}]", metavar=metavar, show_default=False)
 
 
 Model = Annotated[str | None, field("model", "--model", metavar="NAME|FOLDER")]
 From = Annotated[
     str | None,
-    typer.Option("--recipe", help="A recipe to start from: see `warmstart show --recipes`.", metavar="NAME"),
+    typer.Option("--recipe", help="A recipe to start from; `warmstart show --recipes` lists them.", metavar="NAME"),
 ]
 Task = Annotated[str | None, field("task", "--task", metavar="NAME")]
 Test = Annotated[str | None, field("data.test", "--test", metavar="FILE")]
@@ -33,17 +33,19 @@ Training = Annotated[str | None, field("training.precision", "--precision", meta
 Sets = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="Any recipe field, as training.learning_rate=1e-4 or task.labels=many.", metavar="KEY=VALUE"
+        "--set", help="Any recipe field, as training.learning_rate=1e-4 or task.multi_label=true.", metavar="KEY=VALUE"
     ),
 ]
-Text = Annotated[str | None, typer.Option("--text", help="The file's column with the text.", metavar="COLUMN")]
-Pair = Annotated[str | None, typer.Option("--pair", help="Its column with the second text.", metavar="COLUMN")]
-Label = Annotated[str | None, typer.Option("--label", help="Its column with the label.", metavar="COLUMN")]
+Text = Annotated[str | None, typer.Option("--text", help="The column with the text.", metavar="COLUMN")]
+Pair = Annotated[
+    str | None, typer.Option("--pair", help="The column with the second text of a pair.", metavar="COLUMN")
+]
+Label = Annotated[str | None, typer.Option("--label", help="The column with the label.", metavar="COLUMN")]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
         "--column",
-        help="The file's column for any of the task's, as question=title; one of several, in their order, if repeated.",
+        help="The file's column for any column of the task, as question=title; repeat it to read several into a list.",
         metavar="NAME=COLUMN",
     ),
 ]
@@ -54,16 +56,16 @@ Encoding = Annotated[str | None, field("data.encoding", "--encoding", metavar="N
 ExtraColumns = Annotated[str | None, field("data.extra_columns", "--extra-columns", metavar="refuse|ignore")]
 Document = Annotated[str | None, field("data.document", "--document", metavar="paragraph|line")]
 Precision = Annotated[
-    str, typer.Option("--precision", help="fp32 as plain transformers computes, bf16, fp16, int8, or auto.")
+    str, typer.Option("--precision", help="fp32, as plain transformers computes; bf16, fp16, int8, or auto.")
 ]
 Engine = Annotated[
     str,
     typer.Option(
         "--engine",
-        help="What computes the answers: torch; onnx or openvino, after `warmstart export`; or auto, the fastest.",
+        help="The inference engine: torch; onnx or openvino, after `warmstart export`; or auto, the fastest.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines on standard output.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]
 
 READING = {
     "text": "data.columns.text",
@@ -76,7 +78,7 @@ READING = {
     "extra_columns": "data.extra_columns",
     "document": "data.document",
 }
-"""Recipe field of each option that says how a file is read."""
+"""Recipe field of each option for reading a file."""
 DATA = {
     **READING,
     "model": "model",
@@ -86,10 +88,10 @@ DATA = {
     "drop": "data.drop",
     "max_tokens": "window.max_tokens",
 }
-"""Recipe field of each option of a verb that reads the data of a training."""
+"""Recipe field of each option of a verb that reads training data."""
 
 
-def base(source: str, recipe: str | None) -> str | None:
+def base_recipe(source: str, recipe: str | None) -> str | None:
     """The recipe to start from: the source, one that comes with warmstart, or none."""
     if not source.endswith((".yaml", ".yml")):
         return f"{SHIPPED}{recipe}" if recipe else None
@@ -98,20 +100,20 @@ def base(source: str, recipe: str | None) -> str | None:
     return source
 
 
-def said(values: dict[str, Any], keys: dict[str, str]) -> dict[str, Any]:
+def recipe_fields(values: Values, keys: dict[str, str]) -> Values:
     """Recipe fields and values of the options that were given."""
-    found = {key: values[name] for name, key in keys.items() if values.get(name) not in (None, [])}
-    for given in values.get("column") or []:
-        name, equals, column = given.partition("=")
+    fields = {key: values[name] for name, key in keys.items() if values.get(name) not in (None, [])}
+    for mapping in values.get("column") or []:
+        name, equals, column = mapping.partition("=")
         if not equals or not name:
-            raise RecipeError(f"--column {given}: expected NAME=COLUMN, as --column question=title")
+            raise RecipeError(f"--column {mapping}: expected NAME=COLUMN, as --column question=title")
         key = f"data.columns.{name.strip()}"
-        before = found.get(key, [])
-        found[key] = [*([before] if isinstance(before, str) else before), column] if key in found else column
-    return found
+        earlier = fields.get(key, [])
+        fields[key] = [*([earlier] if isinstance(earlier, str) else earlier), column] if key in fields else column
+    return fields
 
 
-def parse_sets(settings: list[str] | None) -> dict[str, Any]:
+def parse_sets(settings: list[str] | None) -> Values:
     """`--set training.learning_rate=1e-4` as a recipe field and its value."""
     changes = {}
     for setting in settings or []:

@@ -1,16 +1,17 @@
-"""warmstart plan: what a recipe will cost, before it runs."""
+"""warmstart plan: the time, memory and cost of a recipe, before it runs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from warmstart.cli import options
 from warmstart.errors import RecipeError
+from warmstart.options import Values
 
 if TYPE_CHECKING:
-    from warmstart.plan.estimate import Estimate
+    from warmstart.plan.estimate import StageEstimate
 
 SHORT = {
     **options.DATA,
@@ -27,19 +28,21 @@ def command(
     source: Annotated[
         str | None,
         typer.Argument(
-            help="A recipe (.yaml), or a data file to learn from. None: pretraining from scratch, by numbers alone.",
+            help="A recipe (.yaml), or a data file to train on. Without it: pretraining from scratch, by its sizes.",
             metavar="[RECIPE|FILE]",
         ),
     ] = None,
     hardware: Annotated[
         str | None,
-        typer.Option("--hardware", help="A device of the table; `list` shows it.", metavar="NAME|list"),
+        typer.Option(
+            "--hardware", help="A device of the table; `list` shows them. Default: this machine.", metavar="NAME|list"
+        ),
     ] = None,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Train on some batches here, and tell time and memory from that.")
+        bool, typer.Option("--measure", help="Train on some batches here, and estimate time and memory from that.")
     ] = False,
     price: Annotated[
-        float | None, typer.Option("--price", help="US dollars an hour, instead of the table's.", min=0)
+        float | None, typer.Option("--price", help="US dollars per hour, instead of the table's price.", min=0)
     ] = None,
     model: options.Model = None,
     task: options.Task = None,
@@ -67,39 +70,42 @@ def command(
         str | None,
         typer.Option(
             "--shape",
-            help="Without data: what differs from BERT-base, of layers, width, inner, heads and vocabulary.",
-            metavar="layers=12,width=768",
+            help="Without data: what differs from BERT-base, of num_layers, hidden_size, intermediate_size, num_heads "
+            "and vocab_size.",
+            metavar="num_layers=12,hidden_size=768",
         ),
     ] = None,
     devices: Annotated[
-        int, typer.Option("--devices", help="Without data: how many devices share each step.", min=1)
+        int, typer.Option("--devices", help="Without data: the number of devices that share each step.", min=1)
     ] = 1,
     json: options.Json = False,
 ) -> None:
-    """Say what each stage of a recipe will cost, before it runs."""
+    """Estimate the time, memory and cost of a recipe before running it."""
     values = dict(locals())
     if hardware == "list":
         return _show_devices(json)
-    changes = {**options.said(values, SHORT), **options.parse_sets(set_)}
-    found = _without_data(values, changes) if source is None else _of(source, recipe, changes, values)
+    changes = {**options.recipe_fields(values, SHORT), **options.parse_sets(set_)}
+    stages = _without_data(values, changes) if source is None else _with_data(source, recipe, changes, values)
     if json:
         from warmstart.cli import screen
 
-        screen.print_json({"stages": [one.as_json() for one in found], "total": _total(found)})
+        screen.print_json({"stages": [stage.as_json() for stage in stages], "total": _total(stages)})
     else:
-        _show(found)
+        _show(stages)
     return None
 
 
-def _of(source: str, recipe: str | None, changes: dict[str, Any], values: dict[str, Any]) -> list[Estimate]:
+def _with_data(source: str, recipe: str | None, changes: Values, values: Values) -> list[StageEstimate]:
     """The stages of a recipe, or of a data file and the options."""
     from warmstart.cli import screen
     from warmstart.plan.plan import plan
     from warmstart.recipe import load_recipe, make_recipe
 
     if values["shape"] or values["devices"] > 1:
-        raise RecipeError(f"--shape and --devices: they are for a plan without data; leave them, or {source}, out")
-    base = options.base(source, recipe)
+        raise RecipeError(
+            f"--shape and --devices: they are for a plan without data; leave them out, or leave {source} out"
+        )
+    base = options.base_recipe(source, recipe)
     if base != source:
         changes = {"data.train": source, **changes}
     made = load_recipe(base, changes) if base is not None else make_recipe(changes)
@@ -108,11 +114,11 @@ def _of(source: str, recipe: str | None, changes: dict[str, Any], values: dict[s
         from warmstart.experiments.variants import variants_of
 
         count = len(variants_of(made)) * (made.seeds or 1)
-        bars.say(f"this is what one training costs; seeds, baseline and ablate ask for {count}")
+        bars.log(f"this is the cost of one training; seeds, baseline and ablate make it {count}")
     return plan(made, values["hardware"], values["price"], values["measure"], bars)
 
 
-def _without_data(values: dict[str, Any], changes: dict[str, Any]) -> list[Estimate]:
+def _without_data(values: Values, changes: Values) -> list[StageEstimate]:
     from warmstart.plan.plan import plan_pretraining
 
     wanted = ("max_steps", "batch_size", "max_tokens")
@@ -122,73 +128,79 @@ def _without_data(values: dict[str, Any], changes: dict[str, Any]) -> list[Estim
     if (other := sorted(set(changes) - known)) or values["measure"]:
         raise RecipeError(f"plan: {(other or ['--measure'])[0]} needs data; give a recipe or a data file")
     if values["shape"] and values["model"]:
-        raise RecipeError("--shape and --model: each says how large the model is; leave one out")
+        raise RecipeError("--shape and --model: each sets the size of the model; leave one out")
     sizes = {name: values[name] for name in (*wanted, "model", "hardware", "price", "devices")}
     return plan_pretraining(**sizes, shape=_shape(values["shape"]), precision=values["precision"] or "auto")
 
 
-def _shape(given: str | None) -> dict[str, int]:
-    found = {}
-    for part in filter(None, (given or "").split(",")):
+def _shape(option: str | None) -> dict[str, int]:
+    sizes = {}
+    for part in filter(None, (option or "").split(",")):
         name, _, value = part.partition("=")
         if not value.isdigit() or not int(value):
-            raise RecipeError(f"--shape {part}: expected NAME=NUMBER, as layers=12,width=768")
-        found[name.strip()] = int(value)
-    return found
+            raise RecipeError(f"--shape {part}: expected NAME=NUMBER, as num_layers=12,hidden_size=768")
+        sizes[name.strip()] = int(value)
+    return sizes
 
 
-def _total(found: list[Estimate]) -> dict[str, Any]:
+def _total(stages: list[StageEstimate]) -> dict[str, float]:
     return {
-        "operations": sum(one.operations for one in found),
-        "gb": max(one.gb for one in found),
-        "seconds": sum(one.seconds.total for one in found),
-        "cost": sum(one.cost for one in found),
+        "flops": sum(stage.flops for stage in stages),
+        "memory_gb": max(stage.memory_gb for stage in stages),
+        "seconds": sum(stage.seconds.total for stage in stages),
+        "cost": sum(stage.cost for stage in stages),
     }
 
 
-def _show(found: list[Estimate]) -> None:
+def _show(stages: list[StageEstimate]) -> None:
     from rich.table import Table
 
     from warmstart.cli import screen
 
     table = Table("stage")
-    for name in ("steps", "tokens", "operations", "memory", "time", "cost"):
+    for name in ("steps", "tokens", "FLOPs", "memory", "time", "cost"):
         table.add_column(name, justify="right")
-    for one in found:
-        numbers = (f"{one.steps:,}", f"{one.tokens:,}", f"{one.operations:.2e}", f"{one.gb:.1f} GB")
-        table.add_row(one.stage, *numbers, duration(one.seconds.total), f"${one.cost:.2f}")
-    if len(found) > 1:
-        total = _total(found)
+    for stage in stages:
+        numbers = (f"{stage.steps:,}", f"{stage.tokens:,}", f"{stage.flops:.2e}", f"{stage.memory_gb:.1f} GB")
+        table.add_row(stage.stage, *numbers, duration(stage.seconds.total), f"${stage.cost:.2f}")
+    if len(stages) > 1:
+        total = _total(stages)
         table.add_section()
-        numbers = ("", "", f"{total['operations']:.2e}", f"{total['gb']:.1f} GB")
+        numbers = ("", "", f"{total['flops']:.2e}", f"{total['memory_gb']:.1f} GB")
         table.add_row("total", *numbers, duration(total["seconds"]), f"${total['cost']:.2f}")
     screen.console.print(table)
-    for line in _notes(found):
+    for line in _notes(stages):
         screen.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _notes(found: list[Estimate]) -> list[str]:
-    """What the numbers rest on."""
-    last = found[-1]
+def _notes(stages: list[StageEstimate]) -> list[str]:
+    """What the numbers are based on."""
+    from warmstart.plan.devices import AS_OF
+
+    last = stages[-1]
     many = f"{last.devices} x " if last.devices > 1 else ""
-    how = "by steps measured here" if last.measured else "by a table of devices; --measure measures on this machine"
-    lines = [f"{many}{last.hardware}, {last.precision}, {how}"]
-    for one in found:
-        learns = "all" if one.learning == one.parameters else f"{one.learning:,}"
-        lines.append(f"{one.stage}: {one.parameters:,} parameters, {learns} learn; {one.padding:.1%} of the tokens pad")
-        if one.seconds.start or one.seconds.testing:
-            parts = {"start": one.seconds.start, "training": one.seconds.training, "testing": one.seconds.testing}
-            told = ", ".join(f"{name} {duration(value)}" for name, value in parts.items() if value)
-            lines.append(f"{one.stage}: {told}")
-        if not one.fits:
+    table = f"by the table of devices of {AS_OF}; --measure measures on this machine"
+    lines = [f"{many}{last.hardware}, {last.precision}, {'by steps measured here' if last.measured else table}"]
+    for stage in stages:
+        trained = "all" if stage.trainable_parameters == stage.parameters else f"{stage.trainable_parameters:,}"
+        lines.append(
+            f"{stage.stage}: {stage.parameters:,} parameters, {trained} trainable; {stage.padding:.1%} of the tokens "
+            "are padding"
+        )
+        seconds = stage.seconds
+        if seconds.startup or seconds.evaluation:
+            parts = {"startup": seconds.startup, "training": seconds.training, "evaluation": seconds.evaluation}
+            times = ", ".join(f"{name} {duration(value)}" for name, value in parts.items() if value)
+            lines.append(f"{stage.stage}: {times}")
+        if not stage.fits:
             lines.append(
-                f"{one.stage}: more than the memory of {one.hardware}; try a smaller --batch-size or --max-tokens"
+                f"{stage.stage}: more than the memory of {stage.hardware}; try a smaller --batch-size or --max-tokens"
             )
     return lines
 
 
 def duration(seconds: float) -> str:
-    """A time as a person says it."""
+    """A time in a unit of its size."""
     for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:,.1f} {unit}"
@@ -199,15 +211,18 @@ def _show_devices(json: bool) -> None:
     from rich.table import Table
 
     from warmstart.cli import screen
-    from warmstart.plan.devices import DEVICES, PRICED
+    from warmstart.plan.devices import AS_OF, DEVICES
 
     if json:
-        screen.print_json([one.as_json() for one in DEVICES.values()])
+        screen.print_json([device.as_json() for device in DEVICES.values()])
         return
-    table = Table("name", "what", "10¹² operations/s at most (share reached)")
-    for name in ("memory", f"$/h ({PRICED})"):
+    table = Table("name", "device", "peak TFLOP/s (utilization)")
+    for name in ("memory", f"$/h ({AS_OF})"):
         table.add_column(name, justify="right")
-    for one in DEVICES.values():
-        peaks = ", ".join(f"{kind} {peak:g} ({one.share[kind]:g})" for kind, peak in one.peak.items())
-        table.add_row(one.name, one.what, peaks, f"{one.gb:g} GB", f"{one.price:.2f}")
+    for device in DEVICES.values():
+        peaks = ", ".join(
+            f"{precision} {peak:g} ({device.utilization[precision]:g})"
+            for precision, peak in device.peak_tflops.items()
+        )
+        table.add_row(device.name, device.about, peaks, f"{device.memory_gb:g} GB", f"{device.price_per_hour:.2f}")
     screen.console.print(table)

@@ -1,4 +1,4 @@
-"""warmstart predict: a run's answers for texts or a file."""
+"""warmstart predict: a model's predictions for texts, a file or a corpus."""
 
 from __future__ import annotations
 
@@ -15,32 +15,37 @@ from warmstart.errors import RecipeError
 Texts = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Texts; two by two for a model that reads pairs, one and its endings for one that chooses; "
-        "- for lines of standard input."
+        help="Texts; for a model of pairs, two for each; for multiple choice, a text and its endings; "
+        "- for the lines of standard input.",
+        metavar="TEXT",
     ),
 ]
 Documents = Annotated[
     str | None,
-    typer.Option("--documents", help="A file of documents (id, text) to search, with a bi-encoder of rank."),
+    typer.Option("--documents", help="With a bi-encoder: a file of documents (id, text) to search.", metavar="FILE"),
 ]
-LeastConfidence = Annotated[
+MinConfidence = Annotated[
     float | None,
     typer.Option(
-        help="Leave the label empty where its probability is below this, and say `answered`: false.", min=0, max=1
+        "--min-confidence",
+        help="Abstain below this probability: the label is left empty, and `answered` is false.",
+        min=0,
+        max=1,
     ),
 ]
 
 
 def command(
-    run: Annotated[str, typer.Argument(help="A run, or its model folder.")],
+    run: Annotated[str, typer.Argument(help="A run, or its model folder.", metavar="RUN")],
     texts: Texts = None,
-    file: Annotated[str | None, typer.Option("--file", help="A file of texts to answer instead.")] = None,
+    file: Annotated[str | None, typer.Option("--file", help="A file of texts.", metavar="FILE")] = None,
     out: Annotated[
-        str | None, typer.Option("--out", help="Where to put the answers: .parquet, .csv or .jsonl.")
+        str | None,
+        typer.Option("--out", help="The file for the predictions: .parquet, .csv or .jsonl.", metavar="FILE"),
     ] = None,
     documents: Documents = None,
-    top: Annotated[int, typer.Option("--top", help="With --documents, how many are given for each query.", min=1)] = 20,
-    least_confidence: LeastConfidence = None,
+    top_k: Annotated[int, typer.Option("--top-k", help="With --documents, how many per query.", min=1)] = 20,
+    min_confidence: MinConfidence = None,
     text: options.Text = None,
     pair: options.Pair = None,
     column: options.Columns = None,
@@ -54,36 +59,35 @@ def command(
     precision: options.Precision = "fp32",
     ray: bulk.Ray = None,
     workers: bulk.Workers = None,
-    threads: bulk.Threads = 1,
-    gpus: bulk.Gpus = 0,
+    cpus_per_worker: bulk.CpusPerWorker = 1,
+    gpus_per_worker: bulk.GpusPerWorker = 0,
     rows_per_shard: bulk.RowsPerShard = 10_000,
     files_per_group: bulk.FilesPerGroup = 64,
-    keep: bulk.Keep = None,
+    keep_column: bulk.KeepColumn = None,
     json: options.Json = False,
 ) -> None:
-    """Answer texts given here, or a file of them."""
-    said = dict(locals())
-    reading = options.said(said, options.READING)
+    """Predict for texts, for a file of them, or for a corpus."""
+    values = dict(locals())
+    reading = options.recipe_fields(values, options.READING)
     if ray is not None:
-        bulk.label_corpus(run, reading, said)
+        bulk.label_corpus(run, reading, values)
         return
-    bulk.refuse(said)
+    bulk.refuse(values)
     if (file is None) == (not texts):
         raise RecipeError("predict: give texts, or --file with a file of them" + ("; not both" if file else ""))
-    from warmstart.cli import answer_tables as answers_shown
-    from warmstart.cli import screen
+    from warmstart.cli import answer_tables, screen
     from warmstart.inference.predictor import Predictor
 
     predictor = Predictor.load(run, precision, engine)
-    shape = _shape(predictor, least_confidence)
+    shape = _shape(predictor, min_confidence)
     if documents is not None:
         from warmstart.cli.search_documents import search
 
-        answers_shown.documents(search(run, predictor, documents, texts or [], file, top, reading), out, json)
+        answer_tables.documents(search(run, predictor, documents, texts or [], file, top_k, reading), out, json)
     elif file is not None:
         from warmstart.cli.reading_options import source_of
 
-        schema = predictor.task.schema(predictor.task.options).questions()
+        schema = predictor.task.schema(predictor.task.options).without_answers()
         _file(predictor, source_of(run, file, reading, schema), schema, out, screen, shape)
     else:
         _texts(predictor, list(texts or []), out, json, shape)
@@ -92,42 +96,42 @@ def command(
 
 
 def _shape(predictor: Any, least: float | None) -> Any:
-    """What is done with every answer before it is shown."""
-    from warmstart.inference.abstention import check_least, held_back
+    """What is done with every answer before it is printed."""
+    from warmstart.inference.abstention import abstain, check_min_confidence
 
     if least is None:
         return dict
-    check_least(predictor.task, least)
-    return lambda answer: held_back(answer, least)
+    check_min_confidence(predictor.task, least)
+    return lambda answer: abstain(predictor.task, answer, least)
 
 
 def _texts(predictor: Any, texts: list[str], out: str | None, json: bool, shape: Any) -> None:
     """Answer texts of the command line, or lines of standard input."""
-    from warmstart.cli import answer_tables as answers_shown
+    from warmstart.cli import answer_tables
 
-    given = [line.rstrip("\r\n") for line in sys.stdin] if texts == ["-"] else texts
-    if not given:
-        raise RecipeError("predict: standard input holds no line; expected one text a line")
-    wanted = predictor.task.asked(given)
+    words = [line.rstrip("\r\n") for line in sys.stdin] if texts == ["-"] else texts
+    if not words:
+        raise RecipeError("predict: standard input is empty; expected one text per line")
+    wanted = predictor.task.parse_cli(words)
     answers = [shape(answer) for answer in predictor.predict(wanted)]
     if out is not None:
         from warmstart.inference.answer_files import write_answers
 
-        rows = [predictor.task.row(text, number) for number, text in enumerate(wanted, 1)]
+        rows = [predictor.task.parse_input(text, number) for number, text in enumerate(wanted, 1)]
         write_answers([{**row, **answer} for row, answer in zip(rows, answers, strict=True)], Path(out))
     else:
-        answers_shown.answers(wanted, answers, json)
+        answer_tables.answers(wanted, answers, json)
 
 
 def _file(predictor: Any, source: Any, schema: Any, out: str | None, screen: Any, shape: Any) -> None:
     from itertools import tee
 
     from warmstart.data.findings import Findings
-    from warmstart.data.read import read
+    from warmstart.data.read import iter_rows
     from warmstart.inference.answer_files import write_answers
 
     findings = Findings()
-    rows, again = tee(read(source, schema, findings))
+    rows, again = tee(iter_rows(source, schema, findings))
     with screen.Bars().bar("predicting", None) as bar:
 
         def answered() -> Any:
@@ -140,5 +144,5 @@ def _file(predictor: Any, source: Any, schema: Any, out: str | None, screen: Any
                 screen.print_json(answer)
         else:
             count = write_answers(answered(), Path(out))
-            screen.errors.print(f"{count:,} answers in {out}", markup=False, highlight=False)
-    screen.findings(findings.as_json())
+            screen.errors.print(f"{count:,} predictions in {out}", markup=False, highlight=False)
+    screen.findings(findings)

@@ -11,13 +11,11 @@ from warmstart.cli import options
 
 
 def command(
-    run: Annotated[str, typer.Argument(help="A finished run.")],
+    run: Annotated[str, typer.Argument(help="A finished run.", metavar="RUN")],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="The file. By default report.html in the run's folder.")
+        Path | None, typer.Option("--out", metavar="FILE", help="The file. Default: report.html in the run's folder.")
     ] = None,
-    pdf: Annotated[
-        bool, typer.Option("--pdf", help="Print it to a PDF beside it too, by an installed Chromium.")
-    ] = False,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Also print it to a PDF, with an installed Chromium.")] = False,
     open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -27,12 +25,12 @@ def command(
     from warmstart.report.pdf import print_pdf
 
     path = write_report(run, out)
-    found: dict[str, Any] = {"run": run, "report": str(path), "bytes": path.stat().st_size}
+    result: dict[str, Any] = {"run": run, "report": str(path), "bytes": path.stat().st_size}
     if pdf:
-        found["pdf"] = str(print_pdf(path))
+        result["pdf"] = str(print_pdf(path))
     if json:
-        screen.print_json(found)
+        screen.print_json(result)
     else:
-        screen.table(run, {name: value for name, value in found.items() if name != "run"})
+        screen.table(run, {name: value for name, value in result.items() if name != "run"})
     if open_:
         typer.launch(path.resolve().as_uri())

@@ -1,4 +1,4 @@
-"""What a person sees: progress bars on standard error, tables on standard output."""
+"""Output for people: progress bars on standard error, tables on standard output."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 
+from warmstart.data.findings import Finding
+from warmstart.evaluation.records.training import WindowRecord
 from warmstart.runtime.progress import Bar, silent
-from warmstart.text.windows import Cut, Window
+from warmstart.text.windows import Truncation, Window
 
 SHOWN = 3
-"""Findings of one kind that are shown."""
+"""Findings of each kind that are printed."""
 console = Console()
 errors = Console(stderr=True)
 
@@ -41,7 +43,7 @@ class Bars:
         with RichProgress(*columns, console=errors) as shown:
             yield _RichBar(shown, shown.add_task(name, total=total, note=""))
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         errors.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -53,12 +55,12 @@ class Lines:
         with silent.bar(name, total) as bar:
             yield bar
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         errors.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 class _RichBar:
-    def __init__(self, shown: RichProgress, task: Any) -> None:
+    def __init__(self, shown: RichProgress, task: TaskID) -> None:
         self.shown = shown
         self.task = task
 
@@ -69,7 +71,7 @@ class _RichBar:
             self.shown.advance(self.task, amount)
 
 
-def table(title: str, rows: Mapping[str, Any]) -> None:
+def table(title: str, rows: Mapping[str, object]) -> None:
     """Two columns: a name and its value."""
     console.print(title, style="italic", markup=False, highlight=False)
     shown = Table(show_header=False)
@@ -80,8 +82,8 @@ def table(title: str, rows: Mapping[str, Any]) -> None:
     console.print(shown)
 
 
-def grid(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """A table with a column for each name, the first one's values in words and the others in numbers."""
+def grid(title: str, rows: Sequence[Mapping[str, object]]) -> None:
+    """A table with a column for each name, the first of text and the others of numbers."""
     console.print(title, style="italic", markup=False, highlight=False)
     first, *others = rows[0]
     shown = Table(first, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -89,13 +91,13 @@ def grid(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
         shown.add_column(name, justify="right")
     for row in rows:
         shown.add_row(*(number(row[name]) for name in (first, *others)))
-    # A number cut off at the edge of a narrow screen would be another number.
+    # A number truncated at the edge of a narrow screen would be another number.
     wide = console.measure(shown, options=console.options.update(max_width=1000)).maximum
     Console(width=max(console.width, wide)).print(shown)
 
 
-def number(value: Any) -> str:
-    """A value as a person reads it: four decimals, thousands apart, a dash for what is undefined."""
+def number(value: object) -> str:
+    """A value for people: four decimals, a comma between thousands, a dash for what is undefined."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -105,20 +107,19 @@ def number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def findings(found: Iterable[Mapping[str, Any]]) -> None:
-    """What was found in the data: the first few of each kind, and how many more there are."""
+def findings(remarks: Iterable[Finding]) -> None:
+    """Print findings: the first few of each kind, and how many more there are."""
     style = {"error": "red", "warning": "yellow", "note": "dim"}
     seen: Counter[str] = Counter()
     more: Counter[str] = Counter()
-    for one in found:
-        seen[one["kind"]] += 1
-        if seen[one["kind"]] > SHOWN:
-            more[one["kind"]] += one["count"]
+    for finding in remarks:
+        seen[finding.kind] += 1
+        if seen[finding.kind] > SHOWN:
+            more[finding.kind] += finding.count
             continue
-        line = f":{one.get('unit', '')}{one['line']}" if one["line"] else ""
-        at = f"{one['file']}{line}: " if one.get("file") else ""
+        at = f"{finding.location}: " if finding.location.file else ""
         errors.print(
-            f"[{style[one['severity']]}]{one['severity']}[/] {escape(at)}{escape(one['message'])}",
+            f"[{style[finding.severity]}]{finding.severity}[/] {escape(at)}{escape(finding.message)}",
             highlight=False,
             soft_wrap=True,
         )
@@ -135,34 +136,33 @@ def warn(message: str) -> None:
     errors.print(f"[yellow]warning[/] {escape(message)}", highlight=False, soft_wrap=True)
 
 
-def window(about: Mapping[str, Any]) -> str:
-    """A run's window and what it cut of the training rows, in one line."""
-    rule = Window(**{name: value for name, value in about.items() if name != "train"}).rule()
-    found = Cut(**about["train"])
-    return f"{rule}: {found.rows_cut:,} of {found.rows:,} rows cut, {found.share:.1%} of the tokens"
+def window(record: WindowRecord) -> str:
+    """A run's window and what it truncated of the training rows, in one line."""
+    cut = record.train
+    return f"{record.summary()}: {cut.rows_cut:,} of {cut.rows:,} rows truncated, {cut.share:.1%} of the tokens"
 
 
-def cut(found: Cut, window: Window, as_json: bool) -> None:
-    """Say on standard error what a window cut, if it cut something."""
-    if found.rows_cut and as_json:
-        errors.file.write(json.dumps({"cut": asdict(found)}) + "\n")
-    elif found.rows_cut:
-        errors.print(found.told(window), markup=False, highlight=False, soft_wrap=True)
+def cut(truncation: Truncation, window: Window, as_json: bool) -> None:
+    """Print to standard error what a window truncated, if anything."""
+    if truncation.rows_cut and as_json:
+        errors.file.write(json.dumps({"cut": asdict(truncation)}) + "\n")
+    elif truncation.rows_cut:
+        errors.print(truncation.summary(window), markup=False, highlight=False, soft_wrap=True)
 
 
-def trial(found: Mapping[str, Any] | None, as_json: bool) -> None:
-    """Say on standard error which engine was chosen, and how fast the others were."""
-    if found is None:
+def trial(choice: Mapping[str, Any] | None, as_json: bool) -> None:
+    """Print to standard error which engine was chosen, and how fast the others were."""
+    if choice is None:
         return
     if as_json:
-        errors.file.write(json.dumps({"trial": found}) + "\n")
+        errors.file.write(json.dumps({"trial": choice}) + "\n")
         return
-    for name, speed in found.get("texts_per_second", {}).items():
+    for name, speed in choice.get("texts_per_second", {}).items():
         errors.print(f"{name:<16} {speed:>10,.1f} texts per second", markup=False, highlight=False)
-    why = f": {found['why']}" if "why" in found else ""
-    errors.print(f"engine {found['engine']} {found['precision']}{why}", markup=False, highlight=False, soft_wrap=True)
+    why = f": {choice['why']}" if "why" in choice else ""
+    errors.print(f"engine {choice['engine']} {choice['precision']}{why}", markup=False, highlight=False, soft_wrap=True)
 
 
-def print_json(value: Any) -> None:
-    """JSON on standard output."""
+def print_json(value: object) -> None:
+    """Print JSON to standard output."""
     console.file.write(json.dumps(value, ensure_ascii=False) + "\n")

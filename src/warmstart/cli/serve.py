@@ -1,4 +1,4 @@
-"""warmstart serve: models that answer over HTTP."""
+"""warmstart serve: models over HTTP."""
 
 from __future__ import annotations
 
@@ -17,37 +17,36 @@ SHORTEST = 16
 
 
 STORE = 200_000_000
-"""Bytes of Ray's object store: texts on their way, which the queue bounds."""
+"""Bytes of Ray's object store: it holds texts in transit, which the queue bounds."""
 
 Runs = Annotated[
-    list[str], typer.Argument(help="Runs to serve, as RUN or NAME=RUN; without a name, the folder's is taken.")
+    list[str],
+    typer.Argument(help="The runs, as RUN or NAME=RUN; without a name, the folder's is used.", metavar="RUN"),
 ]
-Host = Annotated[str, typer.Option("--host", help="The address to listen on; one that others reach needs a token.")]
-Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any that is free.")]
+Host = Annotated[str, typer.Option("--host", help="The address to listen on; one that others can reach needs a token.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any free one.")]
 TokenFile = Annotated[
     str | None,
     typer.Option(
         "--token-file",
-        help=f"A file with the token that clients must show; {TOKEN} in the environment does as well.",
+        help=f"A file with the token that clients must send; or set {TOKEN} in the environment.",
         metavar="FILE",
     ),
 ]
 MaxReplicas = Annotated[
-    int | None, typer.Option("--max-replicas", min=1, help="Start further copies up to this many as requests come.")
+    int | None, typer.Option("--max-replicas", min=1, help="Scale up to this many replicas under load.")
 ]
-Batch = Annotated[int, typer.Option("--batch", min=1, help="The most texts computed together.")]
-Wait = Annotated[
-    float, typer.Option("--wait-ms", min=0, help="Milliseconds that a text waits for others to share its batch.")
+BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="The most texts per batch.")]
+BatchWait = Annotated[
+    float, typer.Option("--batch-wait-ms", min=0, help="Milliseconds that a text waits for others to fill its batch.")
 ]
-Queue = Annotated[
-    int, typer.Option("--queue", min=1, help="Texts of a model that may wait; more are told to come again (429).")
+MaxQueue = Annotated[
+    int, typer.Option("--max-queue", min=1, help="The most texts that wait for a model; more are refused (429).")
 ]
-Timeout = Annotated[
-    float, typer.Option("--timeout", min=0.1, help="Seconds within which a request is answered, or told 503.")
-]
+Timeout = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds after which a request is given up (503).")]
 Ray = Annotated[
     str | None,
-    typer.Option("--ray", help="A Ray cluster to put the copies on; without it, all is here.", metavar="ADDRESS"),
+    typer.Option("--ray", help="A Ray cluster to run the replicas on. Default: this machine.", metavar="ADDRESS"),
 ]
 
 
@@ -56,18 +55,18 @@ def command(
     host: Host = "127.0.0.1",
     port: Port = 8000,
     token_file: TokenFile = None,
-    replicas: Annotated[int, typer.Option("--replicas", min=1, help="Copies of each model.")] = 1,
+    replicas: Annotated[int, typer.Option("--replicas", min=1, help="Replicas of each model.")] = 1,
     max_replicas: MaxReplicas = None,
-    batch: Batch = 64,
-    wait_ms: Wait = 5.0,
-    queue: Queue = 256,
+    batch_size: BatchSize = 64,
+    batch_wait_ms: BatchWait = 5.0,
+    max_queue: MaxQueue = 256,
     timeout: Timeout = 60.0,
     ray: Ray = None,
     engine: options.Engine = "torch",
     precision: options.Precision = "fp32",
     json: options.Json = False,
 ) -> None:
-    """Answer requests over HTTP."""
+    """Serve models over HTTP."""
     token = _token(token_file)
     if token is None and not _loopback(host):
         raise RecipeError(
@@ -79,23 +78,25 @@ def command(
             f"--max-replicas {max_replicas}: found fewer than --replicas {replicas}, expected as many or more"
         )
     from warmstart.deploy import cluster
-    from warmstart.deploy.serve.models import open_all
     from warmstart.inference.engines.opening import check_settled
 
     check_settled(engine, precision)
     cluster.import_ray(own=ray is None)
-    from warmstart.deploy.serve.app import App
-    from warmstart.deploy.serve.replicas import RayBackend, Replicas
+    from warmstart.deploy.serve.app import ServingApp, ServingSettings
+    from warmstart.deploy.serve.ray_backend import RayBackend, ReplicaSettings
+    from warmstart.deploy.serve.served_models import open_models
     from warmstart.deploy.serve.server import listen, run
 
-    models = open_all(runs)
+    models = open_models(runs)
     sock = listen(host, port)
     place = f"[{host}]" if ":" in host else host
     url = f"http://{place}:{sock.getsockname()[1]}"
-    asked = Replicas(replicas, max_replicas or replicas, batch, wait_ms / 1000, queue, precision, engine)
+    settings = ReplicaSettings(
+        replicas, max_replicas or replicas, batch_size, batch_wait_ms / 1000, max_queue, precision, engine
+    )
     with sock, cluster.connected(ray or cluster.LOCAL, cpus=1, store=STORE):
-        backend = RayBackend(asked, len(models), own=ray is None)
-        app = App(models, backend, queue=queue, seconds=timeout, token=token)
+        backend = RayBackend(settings, len(models), own=ray is None)
+        app = ServingApp(models, backend, ServingSettings(max_queue=max_queue, timeout=timeout, token=token))
         try:
             run(app, backend, sock, lambda: _tell(url, list(models), json))
         finally:
@@ -104,12 +105,12 @@ def command(
 
 def _token(file: str | None) -> str | None:
     try:
-        said = Path(file).read_text(encoding="ascii") if file else os.environ.get(TOKEN)
+        content = Path(file).read_text(encoding="ascii") if file else os.environ.get(TOKEN)
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(f"--token-file {file}: {error}; expected a file with one line of ASCII") from None
-    if said is None:
+    if content is None:
         return None
-    token = said.strip()
+    token = content.strip()
     if len(token) < SHORTEST or not token.isprintable() or " " in token:
         where = f"--token-file {file}" if file else TOKEN
         raise RecipeError(

@@ -1,4 +1,4 @@
-"""warmstart stages: the stages that are kept for every run, why one is wanted anew, and removing them."""
+"""warmstart stages: the cached stages, why a recipe needs a new one, and removing them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import typer
 from warmstart.cli import options
 
 if TYPE_CHECKING:
-    from warmstart.pipeline.earlier_stages import Stage
-    from warmstart.pipeline.stage_store import Stored
+    from warmstart.pipeline.earlier_stages import EarlierStage
+    from warmstart.pipeline.stage_store import StoredStage
 
 
 def command(
     recipe: Annotated[
-        str, typer.Argument(help="A recipe, to see which of its stages are finished.", metavar="RECIPE")
+        str, typer.Argument(help="A recipe, to see which of its stages are cached.", metavar="RECIPE")
     ] = "",
     prune: Annotated[
         list[str] | None,
@@ -23,33 +23,33 @@ def command(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """List the stages kept for all runs, say why a recipe's are not among them, or remove some."""
-    from warmstart.pipeline.stage_store import remove, stored
+    """List the cached stages, explain why a recipe's are not among them, or remove some."""
+    from warmstart.pipeline.stage_store import remove_stage, stored_stages
     from warmstart.storage.cache import cache_folder
 
     if recipe:
         _show_recipe(recipe, json)
         return
-    found = stored(cache_folder() / "stages")
+    kept = stored_stages(cache_folder() / "stages")
     if prune:
-        gone = _chosen(found, prune)
-        for one in gone:
-            remove(one)
-        found = [one for one in found if one not in gone]
+        removed = _chosen(kept, prune)
+        for stage in removed:
+            remove_stage(stage)
+        kept = [stage for stage in kept if stage not in removed]
         if not json:
-            typer.echo(f"removed {len(gone)}: {', '.join(one.folder.name for one in gone) or 'none'}")
-    _show(found, json)
+            typer.echo(f"removed {len(removed)}: {', '.join(stage.folder.name for stage in removed) or 'none'}")
+    _show(kept, json)
 
 
-def _chosen(found: list[Stored], names: list[str]) -> list[Stored]:
+def _chosen(kept: list[StoredStage], names: list[str]) -> list[StoredStage]:
     """The stages to remove; a name that is none of them is an error."""
     from warmstart.errors import RunError, nearest
 
-    known = {one.folder.name: one for one in found}
-    chosen: dict[str, Stored] = {}
+    known = {stage.folder.name: stage for stage in kept}
+    chosen: dict[str, StoredStage] = {}
     for name in names:
         if name in ("all", "unfinished"):
-            chosen |= {key: one for key, one in known.items() if name == "all" or not one.finished}
+            chosen |= {key: stage for key, stage in known.items() if name == "all" or not stage.finished}
         elif name in known:
             chosen[name] = known[name]
         else:
@@ -57,25 +57,25 @@ def _chosen(found: list[Stored], names: list[str]) -> list[Stored]:
     return list(chosen.values())
 
 
-def _show(found: list[Stored], as_json: bool) -> None:
+def _show(kept: list[StoredStage], as_json: bool) -> None:
     from warmstart.cli import screen
 
     rows = [
         {
-            "stage": one.folder.name,
-            "finished": one.finished,
-            "begun": one.made,
-            "megabytes": round(one.bytes / 1e6),
-            "from": str(one.identity.get("model", ""))[:22],
+            "stage": stage.folder.name,
+            "finished": stage.finished,
+            "started": stage.made,
+            "megabytes": round(stage.bytes / 1e6),
+            "from": str(stage.identity.get("model", ""))[:22],
         }
-        for one in found
+        for stage in kept
     ]
     if as_json:
-        screen.print_json([{**row, "identity": one.identity} for row, one in zip(rows, found, strict=True)])
+        screen.print_json([{**row, "identity": stage.identity} for row, stage in zip(rows, kept, strict=True)])
     elif rows:
         screen.grid("stages", rows)
     else:
-        typer.echo("no stages are kept yet; a recipe with `before` makes them")
+        typer.echo("no stages are cached yet; a recipe with `stages` makes them")
 
 
 def _show_recipe(path: str, as_json: bool) -> None:
@@ -83,25 +83,25 @@ def _show_recipe(path: str, as_json: bool) -> None:
     from warmstart.pipeline.run_recipe import plan_stages
     from warmstart.recipe import load_recipe
 
-    found = [_told(number, stage) for number, stage in enumerate(plan_stages(load_recipe(path)), 1)]
+    rows = [_row(number, stage) for number, stage in enumerate(plan_stages(load_recipe(path)), 1)]
     if as_json:
-        screen.print_json(found)
+        screen.print_json(rows)
         return
-    if not found:
-        typer.echo(f"{path} has no stages before its training (before: …)")
-    for one in found:
-        typer.echo(f"{one['stage']}: {'finished, and used as it stands' if one['finished'] else one['why']}")
-        for line in one["differences"]:
+    if not rows:
+        typer.echo(f"{path} has no stages before its fine-tuning (stages: …)")
+    for row in rows:
+        typer.echo(f"{row['stage']}: {'finished, and reused' if row['finished'] else row['why']}")
+        for line in row["differences"]:
             typer.echo(f"  {line}")
 
 
-def _told(number: int, stage: Stage) -> dict[str, Any]:
+def _row(number: int, stage: EarlierStage) -> dict[str, Any]:
     from warmstart.pipeline.stage_store import differences
 
     stale = [] if stage.finished else differences(stage.identity, stage.name, stage.folder.parent)
-    why = "not made yet; the nearest that is differs in" if stale else "not made yet, nor any like it"
+    why = "not trained yet; the closest one differs in" if stale else "not trained yet, nor any like it"
     if stage.folder.is_dir() and not stage.finished:
-        why = "begun, and goes on from where it was stopped" + ("; the nearest finished differs in" if stale else "")
+        why = "stopped, and will be resumed" + ("; the closest finished one differs in" if stale else "")
     return {
         "stage": f"{number:02d}-{stage.name}",
         "store": stage.folder.name,

@@ -1,22 +1,28 @@
-"""What a row must hold: the columns a task asks of its data.
+"""What a row must hold: the columns that a task asks of its data.
 
-A task declares its columns with these types; the readers in `data/` fill them and nothing else. So a reader
-knows no task, and a task knows no file format.
+A task declares its columns with these types; the readers in `data/` fill them and nothing else. So a reader knows no
+task, and a task knows no file format.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-Kind = Literal["text", "texts", "label", "labels", "choice", "relevance", "number", "ranges", "entities", "answers"]
+ColumnKind = Literal[
+    "text", "texts", "label", "labels", "choice", "relevance", "number", "ranges", "entities", "answers"
+]
 """text: a string. texts: a list of strings. label: one label's name. labels: a list of label names. choice: which of a
 row's own texts, by its number from 0. relevance: a whole number, above 0 for what is relevant. number: a finite float.
-ranges: a list of `{start, end}`. entities: a list of `{start, end, label}`. answers: a list of `{text, start}`; an
-empty one says that there is none. Places in a text are counted in characters, from `start` to before `end`."""
+ranges: a list of `{start, end}`. entities: a list of `{start, end, label}`. answers: a list of `{text, start}`, empty
+where there is no answer. Positions in a text are counted in characters, from `start` to before `end`."""
 STRUCTURED = ("ranges", "entities", "answers")
 """Kinds whose values are lists of small mappings."""
+Value: TypeAlias = Any
+"""A value of a row, as its column's kind describes it."""
+Row: TypeAlias = dict[str, Value]
+"""The values of one row by column name; rows of a source also have `file` (its index) and `line` (from 1)."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +32,11 @@ class Column:
     Args:
         answer: The column is what is learned, so it may be missing when predicting.
         required: A file without the column is refused.
-        default: What every row has in it where it is not read from the file.
+        default: The value of every row where the file has no such column.
     """
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     meaning: str
     answer: bool = False
     required: bool = True
@@ -42,14 +48,14 @@ class Schema:
     """The columns of one task, in order.
 
     Args:
-        check: Looks at a row as a whole, its columns beside one another; gives the kind of fault and what is wrong, or
+        check: Checks a row as a whole, its columns against one another; gives the kind of fault and the problem, or
             None.
         together: Columns whose equal rows belong in one part: they are held out together, and a training row that has
-            them in common with a test row is told. None for `inputs`.
+            them in common with a test row counts as leaked. None for `inputs`.
     """
 
     columns: tuple[Column, ...]
-    check: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
+    check: Callable[[Mapping[str, Value]], tuple[str, str] | None] | None = None
     together: tuple[str, ...] | None = None
 
     def __iter__(self) -> Iterator[Column]:
@@ -66,7 +72,7 @@ class Schema:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Names of the columns by which two rows are the same: what is asked, without ids."""
+        """Names of the columns that make two rows duplicates: the model's input, without ids."""
         kinds = ("text", "texts", "ranges")
         return tuple(column.name for column in self.columns if column.kind in kinds and not column.answer)
 
@@ -80,11 +86,11 @@ class Schema:
         """The column that holds what is learned, the first of several; None where it is the text itself."""
         return next((column for column in self.columns if column.answer), None)
 
-    def questions(self) -> Schema:
-        """The same columns without the answers: what a predictor needs."""
+    def without_answers(self) -> Schema:
+        """The same columns without the answers: what a predictor reads."""
         return Schema(tuple(column for column in self.columns if not column.answer), self.check, self.together)
 
     def defaults(self, read: Collection[str]) -> dict[str, int]:
-        """What every row has in columns that are not among those read."""
+        """The values of every row in columns that are not among those read."""
         known = {column.name: column.default for column in self.columns if column.name not in read}
         return {name: value for name, value in known.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Where rows come from and how the file is to be read."""
+"""Where rows come from, and how the files are to be read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal
 
+from warmstart.data.faults import Fault
 from warmstart.data.schema import Column, Schema
-from warmstart.errors import DataError, RecipeError, nearest
+from warmstart.errors import DataError, Location, RecipeError, nearest
 
 Format = Literal["csv", "tsv", "jsonl", "json", "conll", "qrels", "txt", "parquet"]
 Record = tuple[int, list[object]]
-"""What a format's reader gives: the line (or row) number, then the raw value of each wanted column."""
+"""What the reader of a format yields: the line (or row) number, and the raw value of each column to read."""
 
 _SUFFIXES: dict[str, Format] = {
     ".csv": "csv",
@@ -29,23 +30,23 @@ _SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
 }
 HUB = "hub:"
-JOINED = ("query", "document", "query_id", "document_id")
-"""Columns of rows that name queries and documents by id: the ids, and the texts put in their place."""
-GIVES: dict[str, tuple[str, ...]] = {
+JOINED_COLUMNS = ("query", "document", "query_id", "document_id")
+"""Columns of rows that refer to queries and documents by id: the ids, and the texts that are joined for them."""
+BUILT_IN_COLUMNS: dict[str, tuple[str, ...]] = {
     "conll": ("text", "words", "entities"),
     "json": ("id",),
-    "qrels": (*JOINED, "label"),
+    "qrels": (*JOINED_COLUMNS, "label"),
     "txt": ("text",),
 }
-"""Columns that a format gives by itself, whatever the file calls them; read where the schema has them. An `id` is
+"""Columns that a format provides by itself, whatever the file calls them; read where the schema has them. An `id` is
 read where a row has one."""
-NUMBERED = ("json", "parquet")
-"""Formats whose rows are told by their number, since a row there has no line of its own."""
+ROW_NUMBERED = ("json", "parquet")
+"""Formats whose rows are located by their number, since a row there has no line of its own."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from and how the file is to be read.
+    """Where rows come from, and how the files are to be read.
 
     Args:
         files: Paths, or one `hub:NAME[@REVISION][:CONFIG]:SPLIT`.
@@ -53,13 +54,13 @@ class Source:
             one that is left out has the same name in the file, and several are gathered in their order.
         format: None takes it from the suffix.
         header: The first row of a CSV or TSV file names the columns.
-        quotes: Whether cells may stand in double quotes; None means yes for CSV and no for TSV.
-        encoding: How a text file's bytes become characters.
-        extra_columns: What to do with a row of more cells than the first row has.
-        document: Whether a document of a txt file is a `paragraph`, what stands between blank lines, or a `line`.
-        label_separator: What stands between the labels in one text cell (kind `labels`).
-        queries: Where the texts are that the rows name by `query_id`; None where the rows hold them.
-        documents: Where those are that they name by `document_id`.
+        quotes: Whether cells may be in double quotes; None means yes for CSV and no for TSV.
+        encoding: The encoding of a text file.
+        extra_columns: What to do with a row that has more cells than the first row.
+        document: Whether a document of a txt file is a `paragraph`, delimited by blank lines, or a `line`.
+        label_separator: What separates the labels in one text cell (kind `labels`).
+        queries: The source of the texts that rows refer to by `query_id`; None where the rows hold them.
+        documents: The source of those that they refer to by `document_id`.
     """
 
     files: tuple[str, ...]
@@ -77,7 +78,7 @@ class Source:
     def __post_init__(self) -> None:
         for name in ("queries", "documents"):
             texts: object = getattr(self, name)
-            if isinstance(texts, Mapping):  # plain values, as a recipe gives them
+            if isinstance(texts, Mapping):  # plain values, as in a recipe
                 object.__setattr__(self, name, Source(**texts))
         files: object = self.files
         if isinstance(files, str) or not files:
@@ -85,96 +86,98 @@ class Source:
         if self.label_separator == "":
             raise RecipeError("data.label_separator: expected one or more characters, found an empty string.")
         if len(self.files) > 1 and any(map(is_hub, self.files)):
-            raise RecipeError(f"data files: a `{HUB}` name stands alone, found {len(self.files)} entries.")
+            raise RecipeError(f"data files: a `{HUB}` name must be the only entry, found {len(self.files)}.")
 
     @property
     def texts(self) -> dict[str, Source]:
-        """Where the texts are that the rows name by id: of `query`, of `document`."""
+        """The sources of texts that rows refer to by id, under `query` and `document`."""
         both = {"query": self.queries, "document": self.documents}
         return {name: source for name, source in both.items() if source is not None}
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A column to be read: what the schema asks for, and its name in the file."""
+class FileColumn:
+    """A column of a file that is to be read: its name there, and the schema's column that it fills."""
 
-    column: Column
+    target: Column
     name: str
     part: bool = False
-    """It is one of several columns of the file that are gathered to this one."""
+    """Whether it is one of several columns of the file that are gathered into the schema's one."""
 
 
 def is_hub(file: str) -> bool:
-    """Whether a source's entry names a data set of the hub and not a file."""
+    """Whether an entry of a source names a data set of the Hub, not a file."""
     return file.startswith(HUB)
 
 
 def format_of(file: str, source: Source) -> Format:
-    """Find the format of one file: as the source states it, or by the suffix."""
-    found = source.format or _by_suffix(file)
-    if found is None:
+    """The format of one file: the one that the source states, else by the suffix."""
+    format = source.format or _by_suffix(file)
+    if format is None:
         suffixes = PurePath(file.lower()).suffixes
         raise DataError(
-            f"{file}: the suffix {''.join(suffixes[-2:]) or '(none)'} names no format. Expected "
-            f"{', '.join(_SUFFIXES)} (the text ones also with .gz). "
-            f"Say which it is: --format {', '.join(sorted(set(_SUFFIXES.values())))} (data.format).",
+            f"the suffix {''.join(suffixes[-2:]) or '(none)'} is not that of a known format. Expected "
+            f"{', '.join(_SUFFIXES)} (text formats also with .gz). "
+            f"State the format: --format {', '.join(sorted(set(_SUFFIXES.values())))} (data.format).",
             "no-format",
+            location=Location(file),
         )
-    return found
+    return format
 
 
 def _by_suffix(file: str) -> Format | None:
     suffixes = PurePath(file.lower()).suffixes
     zipped = bool(suffixes) and suffixes[-1] == ".gz"
-    found = _SUFFIXES.get("".join(suffixes[-2:-1] if zipped else suffixes[-1:]))
-    return None if zipped and found == "parquet" else found
+    format = _SUFFIXES.get("".join(suffixes[-2:-1] if zipped else suffixes[-1:]))
+    return None if zipped and format == "parquet" else format
 
 
-def place(file: str, line: int, source: Source | None) -> str:
-    """`file:line` of a row; rows of formats without lines, and of no source at all, are numbered `row N`."""
-    return f"{file}:{unit(file, source)}{line}"
+def locate(file: str, line: int, source: Source | None) -> Location:
+    """Where a row stands; in formats without lines, and without a source, its number is the row's."""
+    return Location(file, line, row_unit(file, source))
 
 
-def unit(file: str, source: Source | None) -> str:
-    """Say what stands before a row's number: nothing for a line of a text file, else `row `."""
-    lines = source is not None and not is_hub(file) and format_of(file, source) not in NUMBERED
-    return "" if lines else "row "
+def row_unit(file: str, source: Source | None) -> str:
+    """What stands before a row's number in its location: nothing for a line of a text file, else `row `."""
+    has_lines = source is not None and not is_hub(file) and format_of(file, source) not in ROW_NUMBERED
+    return "" if has_lines else "row "
 
 
-def wanted(source: Source, schema: Schema) -> tuple[Wanted, ...]:
-    """List the columns to read; an optional one only where the source maps it: a like name may be chance."""
+def file_columns(source: Source, schema: Schema) -> tuple[FileColumn, ...]:
+    """The columns to read; an optional one only where the source maps it, since an equal name may be chance."""
     for name in source.columns:
         if name not in schema.names:
             raise RecipeError(
                 f"data.columns names {name!r}, which this task does not read; {nearest(name, schema.names)}"
             )
-    given = GIVES.get(source.format or _by_suffix(source.files[0]) or "", ())
-    given = (*given, *(JOINED if source.texts else ()))
-    found: list[Wanted] = []
+    provided = BUILT_IN_COLUMNS.get(source.format or _by_suffix(source.files[0]) or "", ())
+    provided = (*provided, *(JOINED_COLUMNS if source.texts else ()))
+    columns: list[FileColumn] = []
     for column in schema:
-        if column.required or column.name in source.columns or column.name in given:
+        if column.required or column.name in source.columns or column.name in provided:
             names = source.columns.get(column.name, column.name)
             if isinstance(names, str):
-                found.append(Wanted(column, names))
+                columns.append(FileColumn(column, names))
             elif column.kind == "texts":
-                found += [Wanted(column, name, part=True) for name in names]
+                columns += [FileColumn(column, name, part=True) for name in names]
             else:
                 raise RecipeError(f"data.columns.{column.name}: found {list(names)}, expected one column")
-    return tuple(found)
+    return tuple(columns)
 
 
-def missing_column(where: str, want: Wanted, known: list[str], source: Source) -> DataError:
-    """Make the error for a column the file does not have."""
+def missing_column(column: FileColumn, known: list[str], source: Source) -> Fault:
+    """The fault of a file, or an object in one, that has no such column."""
     listed = ", ".join(map(repr, known[:40])) + (f" and {len(known) - 40} more" if len(known) > 40 else "")
-    hint = nearest(want.name, known)
+    hint = nearest(column.name, known)
     hint = f" {hint[0].upper()}{hint[1:]}" if hint.startswith("did") else ""
-    if source.header and want.name.isdigit():
-        hint += " If the file has no header row, say --no-header (data.header: false)."
-    short = want.column.name in ("text", "pair", "label")
-    option = f"--{want.column.name} NAME" if short else f"--column {want.column.name}=NAME"
-    return DataError(
-        f"{where}: no column {want.name!r} for {want.column.name!r} ({want.column.meaning}). "
+    if source.header and column.name.isdigit():
+        hint += " If the file has no header row, pass --no-header (data.header: false)."
+    target = column.target
+    option = f"--{target.name} NAME" if target.name in ("text", "pair", "label") else f"--column {target.name}=NAME"
+    return Fault(
+        f"no column {column.name!r} for {target.name!r} ({target.meaning}). "
         f"The file has {listed or 'none'}.{hint} "
-        f"State the right one: {option} (data.columns.{want.column.name}).",
+        f"Give the right one: {option} (data.columns.{target.name}).",
         "column-missing",
+        column.name,
     )

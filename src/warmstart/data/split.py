@@ -1,4 +1,4 @@
-"""Parts of a table: stratified, the same for the same rows and seed, with duplicates on one side."""
+"""Splitting a table: stratified, the same for the same rows and seed, with duplicates in one part."""
 
 from __future__ import annotations
 
@@ -6,59 +6,58 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warmstart.data.table import Table
-from warmstart.errors import DataError, RecipeError
+from warmstart.data.schema import Value
+from warmstart.data.table import Indices, Table
+from warmstart.errors import DataError, Location, RecipeError
 
-Indices = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
 
 
-def fold(text: str) -> str:
-    """Text without what hardly makes it another text: NFKC, case folded, white space collapsed."""
+def fold_text(text: str) -> str:
+    """Text without differences that hardly matter: NFKC, case folded, white space collapsed."""
     if text.isascii():  # the long way gives the same, slower
         return " ".join(text.lower().split())
     folded = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(unicodedata.normalize("NFKC", folded).split())
 
 
-def _folded(value: Any) -> str:
-    """A text folded; of anything else, such as a list of texts, its JSON."""
-    return fold(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+def _folded(value: Value) -> str:
+    """A text folded; anything else, such as a list of texts, folded as JSON."""
+    return fold_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def keys(table: Table, text_columns: Sequence[str]) -> Keys:
+def row_keys(table: Table, text_columns: Sequence[str]) -> Keys:
     """Hash each row's folded texts to a stable 64-bit number: case and spacing make no difference."""
-    found = np.empty(len(table), dtype=np.uint64)
+    keys = np.empty(len(table), dtype=np.uint64)
     start = 0
     for arrays in table.arrays(text_columns, size=1000):
         columns = [[_folded(value) for value in array.to_pylist()] for array in arrays]
-        # The separator cannot stand in a folded text: it counts as white space there.
+        # The separator cannot occur in a folded text: it counts as white space there.
         joined = ["\x1f".join(texts) for texts in zip(*columns, strict=True)]
         hashes = b"".join(hashlib.blake2b(text.encode(), digest_size=8).digest() for text in joined)
-        found[start : start + len(joined)] = np.frombuffer(hashes, dtype="<u8")
+        keys[start : start + len(joined)] = np.frombuffer(hashes, dtype="<u8")
         start += len(joined)
-    return found
+    return keys
 
 
-def split(
+def split_table(
     table: Table, text_columns: Sequence[str], answer: str | None, parts: Mapping[str, float], seed: int
 ) -> dict[str, Indices]:
-    """Share the rows out: a fraction to each of `parts`, the rest to `train`; indices ascend within a part.
+    """Split the rows: a fraction to each of `parts`, the rest to `train`; indices ascend within a part.
 
-    Rows with the same folded texts stay together. Where `answer` names a label column, each class is shared
-    out by the same fractions, as far as whole rows allow; a class of a single text goes to `train`. For a
-    column of several labels a class is a set of labels, and the sets seen once are one class.
-    Which part a row gets depends on the rows and the seed, not on the order of the rows.
+    Rows with the same folded texts stay together. Where `answer` names a label column, each class is split by the same
+    fractions, as far as whole rows allow; a class with a single text goes to `train`. For a column of several labels a
+    class is a set of labels, and the sets that occur once are one class. Which part a row gets depends on the rows and
+    the seed, not on the order of the rows.
     """
     _check_parts(parts)
-    hashes = keys(table, text_columns)
+    hashes = row_keys(table, text_columns)
     strata = _strata(table, answer)
-    # Rows by key and class: a group is a run of one key, and its class is the first of its rows'.
+    # Rows sorted by key and class: a group has one key, and its class is that of its first row.
     order = np.lexsort((strata, hashes))
     starts = np.flatnonzero(np.r_[True, hashes[order][1:] != hashes[order][:-1]])
     sizes = np.diff(np.r_[starts, len(order)])
@@ -66,20 +65,21 @@ def split(
     chosen = _share(group_strata, sizes, _mix(hashes[order][starts], seed), list(parts.values()))
     part_of = np.empty(len(order), dtype=np.int64)
     part_of[order] = np.repeat(chosen, sizes)
-    found = {name: np.flatnonzero(part_of == number) for number, name in enumerate(parts, 1)}
-    for name, indices in found.items():
+    chosen_parts = {name: np.flatnonzero(part_of == number) for number, name in enumerate(parts, 1)}
+    for name, indices in chosen_parts.items():
         if not len(indices):
             raise DataError(
-                f"{table.files[0]}: the part {name!r} would be empty: {parts[name]} of {len(table)} rows "
-                f"({len(starts)} different texts). Give a larger fraction, more rows, or a file of its own.",
+                f"the part {name!r} would be empty: {parts[name]} of {len(table)} rows "
+                f"({len(starts)} different texts). Set a larger fraction, or give more rows or a file of its own.",
                 "part-empty",
+                location=Location(table.files[0]),
             )
-    return {"train": np.flatnonzero(part_of == 0), **found}
+    return {"train": np.flatnonzero(part_of == 0), **chosen_parts}
 
 
-def shared(a: Table, b: Table, text_columns: Sequence[str]) -> Indices:
-    """Find the rows in `a` whose folded texts are also in `b`."""
-    return np.flatnonzero(np.isin(keys(a, text_columns), keys(b, text_columns)))
+def shared_rows(a: Table, b: Table, text_columns: Sequence[str]) -> Indices:
+    """The rows in `a` whose folded texts are also in `b`."""
+    return np.flatnonzero(np.isin(row_keys(a, text_columns), row_keys(b, text_columns)))
 
 
 def _share(strata: Indices, sizes: Indices, priority: Keys, fractions: list[float]) -> Indices:
@@ -92,8 +92,8 @@ def _share(strata: Indices, sizes: Indices, priority: Keys, fractions: list[floa
     # A group larger than a part comes first, where the rest is: one text repeated often must not fill a part.
     smallest = np.where(seats > 0, seats, np.iinfo(np.int64).max).min(axis=0)
     order = order[np.lexsort((priority[order], sizes[order] <= smallest[number], number))]
-    # Lay a class's groups end to end: the rest takes the front, each part a stretch behind it. A group goes
-    # where its middle falls.
+    # Lay a class's groups end to end: the rest takes the front, each part an interval after it. A group belongs to
+    # the interval that contains its middle.
     lengths = sizes[order]
     ends = np.cumsum(lengths)
     middle = ends - lengths / 2 - (ends - lengths)[firsts][number]
@@ -125,11 +125,11 @@ def _seats(rows: Indices, fractions: list[float], tie: Keys) -> Indices:
 
 
 def _strata(table: Table, answer: str | None) -> Indices:
-    """Give a number to each row's class, in order of class names; zeros where nothing is stratified."""
+    """A number for each row's class, in the order of class names; zeros where nothing is stratified."""
     codes = np.zeros(len(table), dtype=np.int64)
     if answer is None or not len(table):
         return codes
-    known: dict[Any, int] = {}
+    known: dict[Value, int] = {}
     start = 0
     for (array,) in table.arrays([answer]):
         values = array.to_pylist()
@@ -145,15 +145,15 @@ def _strata(table: Table, answer: str | None) -> Indices:
     return np.asarray(ranks[codes], dtype=np.int64)
 
 
-def _class(answer: Any) -> Any:
-    """What rows are shared out by: a label, a set of labels, or whether there is any answer."""
+def _class(answer: Value) -> Value:
+    """What rows are stratified by: a label, a set of labels, or whether there is any answer."""
     if not isinstance(answer, list):
         return answer
     return tuple(sorted({item.get("label", "") if isinstance(item, dict) else item for item in answer}))
 
 
 def _mix(hashes: Keys, seed: int) -> Keys:
-    """Order the keys pseudo-randomly, otherwise for each seed (splitmix64: no two keys collide)."""
+    """Shuffle the keys, differently for each seed (splitmix64: no two keys collide)."""
     with np.errstate(over="ignore"):
         mixed = hashes + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -163,6 +163,8 @@ def _mix(hashes: Keys, seed: int) -> Keys:
 
 def _check_parts(parts: Mapping[str, float]) -> None:
     if "train" in parts or not parts:
-        raise RecipeError(f"parts: name those besides 'train', which is the rest; found {', '.join(parts) or 'none'}.")
+        raise RecipeError(
+            f"parts: name only those besides 'train', which is the rest; found {', '.join(parts) or 'none'}."
+        )
     if any(not fraction > 0 for fraction in parts.values()) or not sum(parts.values()) < 1:
         raise RecipeError(f"parts: expected fractions above 0 that leave a rest for 'train', found {dict(parts)}.")

@@ -9,26 +9,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import datasets
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warmstart.data import cache as store
-from warmstart.data.arrow_files import arrow_schema, batches, open_written, write
+from warmstart.data import row_cache
+from warmstart.data.arrow_files import Batch, arrow_schema, column_batches, write_arrow
+from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings, from_json
-from warmstart.data.joins import TEXTS
-from warmstart.data.schema import Schema
-from warmstart.data.source import Source, Wanted, unit
-from warmstart.data.values import Fault, Values
-from warmstart.errors import DataError, nearest
+from warmstart.data.joins import TEXT_SCHEMA
+from warmstart.data.row_conversion import RowConverter
+from warmstart.data.schema import Row, Schema, Value
+from warmstart.data.source import FileColumn, Source, row_unit
+from warmstart.errors import DataError, Location, nearest
 from warmstart.runtime.progress import Progress, silent
-from warmstart.storage.artifacts import describe
-
-__all__ = ["Table", "from_rows", "load", "open_written", "write"]
+from warmstart.storage.artifacts import checksum
 
 BATCH = 10_000
 NEAR = 32
-"""Selected rows that lie within so many batches are read as one stretch, of which the wanted are taken."""
+"""Selected rows that span at most this many batches are read as one range, of which the selected are taken."""
 
 Indices = npt.NDArray[np.int64]
 
@@ -38,62 +38,62 @@ class Table:
     """Rows of a source, memory-mapped; knows where each row came from.
 
     Attributes:
-        rows: A `datasets.Dataset` of the schema's columns that are present, `file` and `line`.
+        rows: The schema's columns that are present, `file` and `line`.
         files: The source's files, to which the column `file` points.
         fingerprint: SHA-256 over the content and all that affects its reading.
-        units: What stands before a row's number, per file: nothing for lines, `row ` for rows.
-        documents: The collection from which the rows name their documents, where they do so by id.
+        units: What stands before a row's number in its location, per file: nothing for lines, `row ` for rows.
+        documents: The collection in which the rows' documents are, where rows refer to them by id.
     """
 
-    rows: Any
+    rows: datasets.Dataset
     files: tuple[str, ...]
     fingerprint: str
     units: tuple[str, ...]
     documents: Table | None = None
-    _whole: Any = None
+    _whole: datasets.Dataset | None = None
     _indices: Indices | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def where(self, index: int) -> str:
-        """Where a row came from, such as `train.csv:17`."""
-        file, line = self.place(index)
-        return f"{file}:{self.unit(file)}{line}"
-
-    def place(self, index: int) -> tuple[str, int]:
-        """The file a row came from, and its line (or row number) there."""
+    def location(self, index: int) -> Location:
+        """Where a row came from; `str` of it is such as `train.csv:17`."""
         row = self.rows.select_columns(["file", "line"])[int(index)]
-        return self.files[row["file"]], row["line"]
+        return Location(self.files[row["file"]], row["line"], self.units[row["file"]])
 
-    def unit(self, file: str) -> str:
-        """What stands before the numbers of a file's rows."""
-        return self.units[self.files.index(file)]
+    def locations(self) -> Iterator[Location]:
+        """Where each row came from, in order."""
+        for files, lines in self.arrays(["file", "line"]):
+            for file, line in zip(files.to_pylist(), lines.to_pylist(), strict=True):
+                yield Location(self.files[file], line, self.units[file])
 
-    def column(self, name: str) -> Iterator[Any]:
-        """Give a column's values one by one, loading no other column and only a batch at a time."""
+    def column(self, name: str) -> Iterator[Value]:
+        """Yield a column's values one by one, loading no other column and only a batch at a time."""
         for (chunk,) in self.arrays([name]):
             yield from chunk.to_pylist()
 
-    def arrays(self, names: Sequence[str], size: int = BATCH) -> Iterator[tuple[Any, ...]]:
-        """Give the columns as Arrow arrays, a batch at a time."""
+    def arrays(self, names: Sequence[str], size: int = BATCH) -> Iterator[tuple[pa.Array, ...]]:
+        """Yield the columns as Arrow arrays, a batch at a time."""
         for name in names:
             if name not in self.rows.column_names:
                 raise DataError(
-                    f"{self.files[0]}: no column {name!r}; {nearest(name, self.rows.column_names)}", "column-missing"
+                    f"no column {name!r}; {nearest(name, self.rows.column_names)}",
+                    "column-missing",
+                    location=Location(self.files[0]),
+                    column=name,
                 )
         for batch in self._batches(list(dict.fromkeys(names)), size):
             yield tuple(batch.column(name).combine_chunks() for name in names)
 
-    def chunks(self, size: int) -> Iterator[dict[str, list[Any]]]:
-        """Give all columns as plain lists, `size` rows at a time."""
+    def chunks(self, size: int) -> Iterator[Batch]:
+        """Yield all columns as plain lists, `size` rows at a time."""
         names = [name for name in self.rows.column_names if name not in {"file", "line"}]
         for arrays in self.arrays(names, size):
             yield {name: array.to_pylist() for name, array in zip(names, arrays, strict=True)}
 
-    def _batches(self, names: list[str], size: int) -> Iterator[Any]:
-        """Give Arrow tables of these columns; `datasets` gathers selected rows one by one, which is slow."""
-        if self._indices is None:
+    def _batches(self, names: list[str], size: int) -> Iterator[pa.Table]:
+        """Yield Arrow tables of these columns; `datasets` gathers selected rows one by one, which is slow."""
+        if self._indices is None or self._whole is None:
             yield from self.rows.select_columns(names).with_format("arrow").iter(batch_size=size)
             return
         whole = self._whole.select_columns(names).with_format("arrow")
@@ -106,14 +106,14 @@ class Table:
                 yield whole[chosen]
 
     def select(self, indices: Sequence[int] | npt.NDArray[np.integer[Any]]) -> Table:
-        """Give the table of these rows, in this order; nothing is copied but the indices."""
+        """The table of these rows, in this order; nothing is copied but the indices."""
         array = np.asarray(indices, dtype=np.int64)
         if len(array) and (array.min() < 0 or array.max() >= len(self)):
             raise IndexError(f"rows {array.min()} to {array.max()} of a table of {len(self)} rows")
         digest = hashlib.sha256(self.fingerprint.encode() + array.tobytes()).hexdigest()
         whole = self.rows if self._whole is None else self._whole
-        kept = array if self._indices is None else self._indices[array]
-        return replace(self, rows=whole.select(kept), fingerprint=digest, _whole=whole, _indices=kept)
+        own = array if self._indices is None else self._indices[array]
+        return replace(self, rows=whole.select(own), fingerprint=digest, _whole=whole, _indices=own)
 
 
 def load(
@@ -127,19 +127,22 @@ def load(
 ) -> Table:
     """Read a source once into `cache` and open it memory-mapped; a second call reads nothing again.
 
-    The findings of the first reading are told again on every later one.
+    The findings of the first reading are reported again on every later one.
     """
-    key, rows, manifest = store.open_or_build(source, schema, cache, findings, drop_unlabelled, progress)
-    # The same content may now have other names: a finding speaks of the file as it is called today.
+    reading = row_cache.Reading(source, schema, drop_unlabelled)
+    key, rows, manifest = row_cache.open_or_build(reading, cache, findings, progress)
+    # The same content may have other names by now: a finding names the file as it is called today.
     names = dict(zip(manifest["source"], source.files, strict=True))
-    findings.extend(replace(item, file=names.get(item.file, item.file)) for item in from_json(manifest["findings"]))
+    for finding in from_json(manifest["findings"]):
+        file = finding.location.file
+        findings.extend([replace(finding, location=replace(finding.location, file=names.get(file, file)))])
     documents = source.documents
-    beside = None if documents is None else load(documents, TEXTS, cache, findings, progress=progress)
-    return Table(rows, source.files, key, tuple(unit(file, source) for file in source.files), beside)
+    collection = None if documents is None else load(documents, TEXT_SCHEMA, cache, findings, progress=progress)
+    return Table(rows, source.files, key, tuple(row_unit(file, source) for file in source.files), collection)
 
 
-def extended(table: Table, rows: Sequence[int], columns: Mapping[str, list[Any]], path: Path) -> Table:
-    """Give some of a table's rows with further columns, stored at `path`; they know where they came from.
+def extended(table: Table, rows: Sequence[int], columns: Mapping[str, list[Value]], path: Path) -> Table:
+    """Some of a table's rows with further columns, stored at `path`; each row still knows where it came from.
 
     Args:
         rows: Ascending numbers of rows.
@@ -148,7 +151,7 @@ def extended(table: Table, rows: Sequence[int], columns: Mapping[str, list[Any]]
     chosen = table.select(rows)
     names = chosen.rows.column_names
 
-    def parts() -> Iterator[dict[str, list[Any]]]:
+    def parts() -> Iterator[Batch]:
         start = 0
         for arrays in chosen.arrays(names, size=1000):
             end = start + len(arrays[0])
@@ -156,11 +159,11 @@ def extended(table: Table, rows: Sequence[int], columns: Mapping[str, list[Any]]
             yield {**own, **{name: values[start:end] for name, values in columns.items()}}
             start = end
 
-    data = write(parts(), path, _extended_schema(chosen, columns))
-    return Table(data, table.files, describe(path)["sha256"], table.units, table.documents)
+    data = write_arrow(parts(), path, _extended_schema(chosen, columns))
+    return Table(data, table.files, checksum(path)["sha256"], table.units, table.documents)
 
 
-def _extended_schema(table: Table, columns: Mapping[str, list[Any]]) -> Any:
+def _extended_schema(table: Table, columns: Mapping[str, list[Value]]) -> pa.Schema:
     """The table's Arrow schema with further columns of lists of texts."""
     own = table.rows.features.arrow_schema
     return pa.schema(
@@ -168,53 +171,65 @@ def _extended_schema(table: Table, columns: Mapping[str, list[Any]]) -> Any:
     )
 
 
-def from_rows(rows: Iterable[Mapping[str, Any]], schema: Schema, folder: Path, name: str = "memory") -> Table:
-    """Store rows handed over in Python, checked as a file's are; row 1 says which optional columns exist."""
-    columns: list[str] = []
-
-    def checked() -> Iterator[dict[str, Any]]:
-        values: Values | None = None
-        for number, row in enumerate(rows, 1):
-            if values is None:
-                columns.extend(column.name for column in schema if column.required or column.name in row)
-                values = Values([Wanted(column, column.name) for column in schema if column.name in columns], None)
-                defaults.update(schema.defaults(columns))
-            try:
-                found = _check_row(row, columns, values)
-                if wrong := schema.check(found) if schema.check else None:
-                    raise Fault(wrong[1], wrong[0])
-                yield {**found, **defaults, "file": 0, "line": number}
-            except Fault as fault:
-                raise DataError(f"{name}:row {number}: {fault}", fault.kind) from None
-
-    defaults: dict[str, int] = {}
-    stream = checked()
+def from_rows(rows: Iterable[Mapping[str, Value]], schema: Schema, folder: Path, name: str = "memory") -> Table:
+    """Store rows given in Python, checked as a file's are; row 1 decides which optional columns exist."""
+    checked = _CheckedRows(schema, name)
+    stream = checked.check(rows)
     first = next(stream, None)
     if first is None:
-        raise DataError(f"{name}: no rows. Expected at least one.", "no-rows")
-    names = [*columns, *defaults]
-    ordered = [*names, "file", "line"]
+        raise DataError("no rows. Expected at least one.", "no-rows", location=Location(name))
+    names = [*checked.columns, *checked.defaults]
+    batches = column_batches(itertools.chain([first], stream), [*names, "file", "line"], schema.texts)
     path = folder / "rows.arrow"
-    data = write(batches(itertools.chain([first], stream), ordered, schema.texts), path, arrow_schema(schema, names))
-    return Table(data, (name,), describe(path)["sha256"], ("row ",))
+    data = write_arrow(batches, path, arrow_schema(schema, names))
+    return Table(data, (name,), checksum(path)["sha256"], ("row ",))
 
 
-def _check_row(row: Mapping[str, Any], columns: list[str], values: Values) -> dict[str, Any]:
+class _CheckedRows:
+    """Rows given in Python, checked one by one; the columns are known once the first is read."""
+
+    def __init__(self, schema: Schema, name: str) -> None:
+        self.schema = schema
+        self.name = name
+        self.columns: list[str] = []
+        self.defaults: dict[str, int] = {}
+
+    def check(self, rows: Iterable[Mapping[str, Value]]) -> Iterator[Row]:
+        """Yield each row with the values that the schema promises."""
+        converter: RowConverter | None = None
+        for number, row in enumerate(rows, 1):
+            if converter is None:
+                chosen = [column for column in self.schema if column.required or column.name in row]
+                self.columns = [column.name for column in chosen]
+                self.defaults = self.schema.defaults(self.columns)
+                columns = [FileColumn(column, column.name) for column in chosen]
+                converter = RowConverter(columns, None, self.schema.check)
+            try:
+                values = _convert(row, self.columns, converter)
+            except Fault as fault:
+                raise fault.at(Location(self.name, number, "row ")) from None
+            yield {**values, **self.defaults, "file": 0, "line": number}
+
+
+def _convert(row: Mapping[str, Value], columns: list[str], converter: RowConverter) -> Row:
     for key in row:
         if key not in columns:
-            raise Fault(f"holds {key!r}, which is not asked for; {nearest(str(key), columns)}", "column-unknown")
+            problem = f"holds {key!r}, which this task does not read; {nearest(str(key), columns)}"
+            raise Fault(problem, "column-unknown", str(key))
     for column in columns:
         if column not in row:
-            raise Fault(f"has no {column!r}. Expected {', '.join(map(repr, columns))} in every row.", "column-missing")
-    result, missing = values.row([_plain(row[column]) for column in columns])
+            problem = f"has no {column!r}. Expected {', '.join(map(repr, columns))} in every row."
+            raise Fault(problem, "column-missing", column)
+    values, missing = converter.convert([_plain(row[column]) for column in columns])
     if missing:
         raise Fault(
             f"{missing!r} is missing. Expected an answer in every row: fill it in or leave the row out.",
             "answer-missing",
+            missing,
         )
-    return result
+    return values
 
 
-def _plain(value: Any) -> Any:
-    """Give a numpy scalar or array as the Python value it stands for."""
+def _plain(value: Value) -> Value:
+    """A numpy scalar or array as the Python value it stands for."""
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value

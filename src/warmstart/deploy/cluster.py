@@ -1,4 +1,4 @@
-"""Ray: one started here, which only this machine reaches, or a cluster by its address."""
+"""Ray: started on this machine and reachable from it alone, or a cluster by its address."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import ModuleType
 
-from warmstart.errors import MissingExtra, RunError
+from warmstart.errors import MissingExtraError, RunError
 
 LOCAL = "local"
-"""The address that stands for a Ray of our own."""
+"""The address that stands for a Ray started on this machine."""
 TRIES = 3
-"""How often a Ray of our own is started: another one that starts at the same time may take the port it had found."""
+"""How often a local Ray is started: another one that starts at the same time may take its port."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
-"""What every Ray is told before it is imported: no telemetry, and nobody gets in without a token."""
+"""Environment of every Ray, set before it is imported: no telemetry, and no access without a token."""
 OWN = {"RAY_AUTH_MODE": "token", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""What a Ray of our own is told, whatever was said before; the second keeps it to loopback, as on other systems."""
+"""Environment of a local Ray, whatever was set before; the second keeps it on loopback, as on other systems."""
 
 
 @contextmanager
-def connected(address: str = LOCAL, cpus: int | None = None, store: int | None = None) -> Iterator[Any]:
-    """The module `ray`, connected for as long as the block lasts; a Ray of our own ends with it.
+def connected(address: str = LOCAL, cpus: int | None = None, store: int | None = None) -> Iterator[ModuleType]:
+    """The module `ray`, connected for the duration of the block; a local Ray ends with it.
 
-    A cluster is asked with the token that Ray finds by itself, in RAY_AUTH_TOKEN or ~/.ray/auth_token.
+    For a cluster, Ray finds its token by itself, in RAY_AUTH_TOKEN or ~/.ray/auth_token.
 
     Args:
-        address: `local`, or where a cluster is, as `ray://…` or `host:port`.
-        cpus: Of a Ray of our own; None for as many as there are.
-        store: Bytes of the object store of a Ray of our own; None for a third of the memory.
+        address: `local`, or the address of a cluster, as `ray://…` or `host:port`.
+        cpus: CPUs of a local Ray; None for all.
+        store: Bytes of the object store of a local Ray; None for a third of the memory.
     """
     ray = import_ray(own=address == LOCAL)
     if ray.is_initialized():
         raise RunError("Ray is running in this process already; call ray.shutdown() first")
-    asked: dict[str, Any] = {"num_cpus": cpus, "object_store_memory": store, "include_dashboard": False}
-    _start(ray, address, asked if address == LOCAL else {}, TRIES if address == LOCAL else 1)
+    options: dict[str, object] = {"num_cpus": cpus, "object_store_memory": store, "include_dashboard": False}
+    _start(ray, address, options if address == LOCAL else {}, TRIES if address == LOCAL else 1)
     try:
         yield ray
     finally:
         ray.shutdown()
 
 
-def _start(ray: Any, address: str, asked: dict[str, Any], tries: int) -> None:
-    """Connect, after a Ray of our own was started."""
+def _start(ray: ModuleType, address: str, options: dict[str, object], tries: int) -> None:
+    """Start a local Ray, or connect to a cluster."""
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="error", **asked)
+        ray.init(address=address, log_to_driver=False, logging_level="error", **options)
     except (ConnectionError, RuntimeError, ValueError) as error:
         ray.shutdown()
         if tries > 1:
-            _start(ray, address, asked, tries - 1)
+            _start(ray, address, options, tries - 1)
             return
         reason = " ".join(str(error).split())[:300]
         raise RunError(
@@ -59,23 +59,23 @@ def _start(ray: Any, address: str, asked: dict[str, Any], tries: int) -> None:
         ) from None
 
 
-def import_ray(own: bool) -> Any:
-    """The module `ray`, told what it reads when it is imported.
+def import_ray(own: bool) -> ModuleType:
+    """The module `ray`, with the environment it reads at import set.
 
     Args:
-        own: Ray is to be started here; then it listens on loopback alone, with a token that nobody else knows.
+        own: Ray will be started here; then it listens on loopback alone, with a token that nobody else knows.
     """
     if own:
-        untold = {name: value for name, value in OWN.items() if os.environ.get(name) != value}
-        if untold and "ray" in sys.modules:
-            # Ray's processes would be told, and the part of it in this one not: they could not speak.
-            said = " ".join(f"{name}={value}" for name, value in untold.items())
+        missing = {name: value for name, value in OWN.items() if os.environ.get(name) != value}
+        if missing and "ray" in sys.modules:
+            # Ray's processes would have this environment and this process would not: they could not talk.
+            settings = " ".join(f"{name}={value}" for name, value in missing.items())
             raise RunError(
-                "ray was imported before it could be told to keep to loopback and ask for a token; set "
-                f"{said} before this process starts, or label in another one (warmstart predict --ray local)"
+                "ray was imported before it could be set to listen on loopback and to require a token; set "
+                f"{settings} before this process starts, or label in another one (warmstart predict --ray local)"
             )
-        os.environ.update(untold)
-        # Ray's workers else give way to every other process of the machine.
+        os.environ.update(missing)
+        # Otherwise Ray's workers yield to every other process of the machine.
         os.environ.setdefault("RAY_worker_niceness", "0")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     for name, value in QUIET.items():
@@ -83,5 +83,6 @@ def import_ray(own: bool) -> Any:
     try:
         import ray
     except ImportError:
-        raise MissingExtra("Ray is not installed: pip install 'warmstart[ray]'") from None
-    return ray
+        raise MissingExtraError("Ray is not installed: pip install 'warmstart[ray]'") from None
+    module: ModuleType = ray
+    return module

@@ -1,1 +1,1 @@
-"""Diagnosis: where a run errs, how far its probabilities can be believed, and which labels are probably wrong."""
+"""Diagnosis: where a run errs, whether its probabilities can be trusted, and which labels are probably wrong."""

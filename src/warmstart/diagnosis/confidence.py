@@ -1,102 +1,125 @@
-"""Doubt: how far the probabilities of a run can be believed, and from where down to give no answer."""
+"""Confidence: whether the probabilities of a run can be trusted, and below which one to give no answer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warmstart.diagnosis import calibration, thresholds
-from warmstart.diagnosis.evaluated_rows import Answered, read_answered
+from warmstart.diagnosis.evaluated_rows import EvaluatedRows, read_evaluated
 from warmstart.errors import RecipeError, RunError
+from warmstart.evaluation.records.diagnosis import Calibration, Threshold
 from warmstart.evaluation.run import RunFolder
-from warmstart.storage.artifacts import republish, write_json
-from warmstart.storage.json_files import read_object
-from warmstart.tasks.base import Task
-from warmstart.tasks.shared.task_config import FILE, saved_temperature
+from warmstart.storage.artifacts import republish
+from warmstart.tasks.base import AnyTask
+from warmstart.tasks.shared.saved_task import SavedTask
 
 PRECISIONS = (0.9, 0.95, 0.99)
-"""Precisions whose thresholds are told where none is asked for."""
-FEW = 20
-"""Rows below which a part says nothing about probabilities."""
+"""Target precisions whose thresholds are given by default."""
+MIN_ROWS = 20
+"""Rows below which a part is too small to judge probabilities."""
 
 Scored = tuple[NDArray[np.float64], NDArray[np.int64]]
-"""The logits of rows, and the place of each one's true answer."""
-Sure = tuple[NDArray[np.float64], NDArray[np.bool_]]
+"""The logits of rows, and the index of each one's true answer."""
+Confident = tuple[NDArray[np.float64], NDArray[np.bool_]]
 """The confidence of answers, and whether each is right."""
 
 
-def doubts(
-    run: RunFolder,
-    found: Answered,
-    task: Task[Any],
-    precisions: Sequence[float],
-    abstain: Sequence[float],
-    store: bool,
-) -> dict[str, Any]:
-    """How far probabilities can be believed, and from where down to give no answer."""
-    asked = store or precisions or abstain
-    if not task.likeliest:
-        if asked:
+@dataclass(frozen=True)
+class ConfidenceOptions:
+    """What to find out about confidence.
+
+    Args:
+        target_precisions: Shares of right answers, for each of which to choose a threshold.
+        abstain: Shares of rows to leave unanswered, for each of which to choose a threshold.
+        calibrate: Store the temperature in the model's folder, so that its probabilities are calibrated from now on.
+    """
+
+    target_precisions: Sequence[float] = ()
+    abstain: Sequence[float] = ()
+    calibrate: bool = False
+
+    def __post_init__(self) -> None:
+        shares = {"--target-precision": self.target_precisions, "--abstain": self.abstain}
+        for name, values in shares.items():
+            for value in values:
+                thresholds.check_share(name, value)
+
+    def __bool__(self) -> bool:
+        return bool(self.calibrate or self.target_precisions or self.abstain)
+
+
+def judge_confidence(
+    run: RunFolder, rows: EvaluatedRows, task: AnyTask, options: ConfidenceOptions
+) -> tuple[Calibration, list[Threshold]] | None:
+    """How reliable probabilities are, and below which to give no answer; None where that cannot be judged.
+
+    Raises:
+        RecipeError, RunError: It cannot be judged, but the options ask for it.
+    """
+    if not task.single_choice:
+        if options:
             raise RecipeError(
-                f"--calibrate, --precision, --abstain: {task.name} gives no answer with one probability here; "
-                "they can be said for classify (one label), relate and choose"
+                f"--calibrate, --target-precision, --abstain: {task.name} gives no answer with one probability here; "
+                "they are for tasks that choose one of several answers, as classify (one label), relate and choose"
             )
-        return {}
-    dev = read_answered(run, task, "dev") if found.part == "test" else None
-    measure = _arrays(found)
+        return None
+    dev = read_evaluated(run, task, "dev") if rows.part == "test" else None
+    measure = _arrays(rows)
     if dev is not None:
         fit, on = _arrays(dev), "dev"
     else:
-        first, second = calibration.halves(len(found))
-        fit, measure = _taken(measure, first), _taken(measure, second)
-        on = f"half of {found.part}"
-    if min(len(fit[1]), len(measure[1])) < FEW:
-        if asked:
+        first, second = calibration.halves(len(rows))
+        fit, measure = _select(measure, first), _select(measure, second)
+        on = f"half of {rows.part}"
+    if min(len(fit[1]), len(measure[1])) < MIN_ROWS:
+        if options:
             raise RunError(
-                f"{run.folder}: {len(fit[1])} rows to choose on and {len(measure[1])} to measure are too few"
+                f"{run.folder}: {len(fit[1])} rows to choose on and {len(measure[1])} to measure are too few; "
+                f"expected {MIN_ROWS} of each"
             )
-        return {}
-    said = calibration.calibrate(fit, measure, on)
-    if store:
-        store_temperature(run.model, said["temperature"])
-    said["stored"] = used = saved_temperature(run.model)
-    told = _thresholds(_sure(fit, used), _sure(measure, used), precisions, abstain, on)
-    return {"calibration": said, "thresholds": told}
+        return None
+    calibrated = calibration.calibrate(fit, measure, on)
+    if options.calibrate:
+        store_temperature(run.model, calibrated.temperature)
+    used = SavedTask.read(run.model).temperature
+    chosen = _thresholds(_confidence(fit, used), _confidence(measure, used), options, on)
+    return replace(calibrated, stored=used), chosen
 
 
-def _thresholds(fit: Sure, measure: Sure, precisions: Sequence[float], abstain: Sequence[float], on: str) -> list[Any]:
-    """Of each wish the least confidence as the predictor tells it today, and what it brings on other rows."""
-    wanted = precisions or (() if abstain else PRECISIONS)
-    said: list[dict[str, Any]] = []
-    for value in wanted:
+def _thresholds(fit: Confident, measure: Confident, options: ConfidenceOptions, on: str) -> list[Threshold]:
+    """For each target the least confidence as the predictor gives it today, and its effect on other rows."""
+    precisions = options.target_precisions or (() if options.abstain else PRECISIONS)
+    chosen = []
+    for value in precisions:
         least = thresholds.for_precision(*fit, value)
-        said.append({"precision": value, **thresholds.measured(*measure, least), "chosen_on": on})
-    for value in abstain:
+        chosen.append(replace(thresholds.measure(*measure, least, on), precision=value))
+    for value in options.abstain:
         least = thresholds.for_abstaining(fit[0], value)
-        said.append({"abstain": value, **thresholds.measured(*measure, least), "chosen_on": on})
-    return said
+        chosen.append(replace(thresholds.measure(*measure, least, on), abstain=value))
+    return chosen
 
 
 def store_temperature(folder: Path, temperature: float) -> None:
-    """Keep a temperature beside a model, by which its probabilities are calibrated from now on; 1 undoes it."""
-    about = read_object(folder / FILE, RunError)
+    """Store a temperature with a model, which calibrates its probabilities from now on; 1 undoes it."""
+    saved = SavedTask.read(folder).with_temperature(temperature)
     with republish(folder) as staging:
-        write_json(staging / FILE, {**about, "temperature": temperature})
+        saved.write(staging)
 
 
-def _arrays(found: Answered) -> Scored:
-    return calibration.logits_of(found.given), calibration.targets_of(found.answers or [], found.given)
+def _arrays(rows: EvaluatedRows) -> Scored:
+    return calibration.logits_of(rows.answers), calibration.targets_of(rows.truth or [], rows.answers)
 
 
-def _sure(some: Scored, temperature: float) -> Sure:
+def _confidence(scored: Scored, temperature: float) -> Confident:
     """The confidence of each answer, and whether it is right."""
-    logits, targets = some
-    return calibration.chances(logits, temperature).max(axis=1), np.asarray(logits.argmax(axis=1) == targets)
+    logits, targets = scored
+    return calibration.probabilities(logits, temperature).max(axis=1), np.asarray(logits.argmax(axis=1) == targets)
 
 
-def _taken(some: Scored, rows: NDArray[np.int64]) -> Scored:
-    return some[0][rows], some[1][rows]
+def _select(scored: Scored, rows: NDArray[np.int64]) -> Scored:
+    return scored[0][rows], scored[1][rows]

@@ -1,10 +1,9 @@
-"""The run's own recipe trained once for each fold of its training rows, so that every row is answered unseen."""
+"""Cross-validation: the run's own recipe trained once per fold, so that every training row is predicted unseen."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,21 +11,22 @@ from numpy.typing import NDArray
 from warmstart.data.table import Table
 from warmstart.diagnosis.evaluated_rows import Tables
 from warmstart.errors import RunError
-from warmstart.evaluation.evaluate import read_answers
-from warmstart.evaluation.run import PREDICTIONS, RunFolder
+from warmstart.evaluation.predictions import PREDICTION_FILES, read_predictions
+from warmstart.evaluation.run import RunFolder
 from warmstart.experiments.repeat import repeat
+from warmstart.options import Values
 from warmstart.recipe import MEMORY, Recipe
 from warmstart.runtime.progress import Progress
-from warmstart.storage.artifacts import write_text
+from warmstart.storage.files import write_text
 
 FOLDER = "folds"
-"""The folder of the trainings in a run; a call that was stopped goes on there."""
+"""The folder of the trainings in a run; a call that was stopped resumes there."""
 
 
-def trained_chances(
+def finetuned_probabilities(
     run: RunFolder, tables: Tables, fold: NDArray[np.int64], names: list[str], progress: Progress
 ) -> NDArray[np.float64]:
-    """The probability of every label for each training row, by a model trained on the rows of the other folds."""
+    """The probability of every label for each training row, by a model fine-tuned on the rows of the other folds."""
     count = int(fold.max()) + 1
     folder = run.folder / FOLDER / f"of-{count}"
     variants = {}
@@ -38,25 +38,24 @@ def trained_chances(
             files["dev"] = folder / "data" / "dev.jsonl"
             _write(tables["dev"], files["dev"])
         variants[f"fold-{number}"] = {"data": _data(files, tables["train"])}
-    rows = repeat(_bare(run.recipe), variants, [run.recipe.seed], folder, progress, keep="numbers")
-    found = np.zeros((len(fold), len(names)))
-    for number, row in enumerate(rows):
-        if not row.metrics:
-            raise RunError(f"{row.folder}: {row.failed}; the fold's rows have no answers")
-        _, _, _, given = read_answers(row.folder / PREDICTIONS["test"])
-        places = np.flatnonzero(fold == number)
-        for place, one in zip(places, given, strict=True):
-            found[place] = [one["probabilities"].get(name, 0.0) for name in names]
-    return found
+    results = repeat(_bare(run.recipe), variants, [run.recipe.seed], folder, progress, keep="numbers")
+    probabilities = np.zeros((len(fold), len(names)))
+    for number, result in enumerate(results):
+        if not result.metrics:
+            raise RunError(f"{result.folder}: {result.failed}; the fold's rows have no predictions")
+        answers = read_predictions(result.folder / PREDICTION_FILES["test"]).answers
+        for row, answer in zip(np.flatnonzero(fold == number), answers, strict=True):
+            probabilities[row] = [answer["probabilities"].get(name, 0.0) for name in names]
+    return probabilities
 
 
-def _bare(recipe: Recipe) -> dict[str, Any]:
-    """The recipe without its data, which is written anew for each fold, and without asking for several trainings."""
+def _bare(recipe: Recipe) -> Values:
+    """The recipe without its data, which each fold has its own of, and as a single training."""
     values = recipe.model_dump(mode="json", exclude={"data", "seeds", "baseline", "ablate"})
     return {**values, "data": {"train": MEMORY}}
 
 
-def _data(files: dict[str, Path], rows: Table) -> dict[str, Any]:
+def _data(files: dict[str, Path], rows: Table) -> Values:
     columns = {name: name for name in ("text", "pair", "label") if name in rows.rows.column_names}
     named = {part: str(path.resolve()) for part, path in files.items()}
     return {**named, "columns": columns, "format": "jsonl", "split": {"test": 0, "dev": 0}}

@@ -1,129 +1,139 @@
-"""Diagnosing: all that can be said of where a run errs, written into its folder."""
+"""Diagnosing: everything that shows where a run errs, written into its folder."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from warmstart.diagnosis.confidence import doubts
-from warmstart.diagnosis.confusion import confusion, frequent_confusions
-from warmstart.diagnosis.evaluated_rows import Answered, column_at, read_answered, with_columns
-from warmstart.diagnosis.label_errors import Looking, find_label_errors
-from warmstart.diagnosis.mistakes import mistakes
-from warmstart.diagnosis.slices import LEAST, groups_of, slices
-from warmstart.diagnosis.thresholds import check_share
+from warmstart.data.schema import Schema
+from warmstart.diagnosis.confidence import ConfidenceOptions, judge_confidence
+from warmstart.diagnosis.confusion import confusion_matrix, confusion_pairs, frequent_confusions
+from warmstart.diagnosis.evaluated_rows import EvaluatedRows, column_at, read_evaluated, with_columns
+from warmstart.diagnosis.label_errors import LabelErrorSearch, find_label_errors
+from warmstart.diagnosis.mistakes import find_mistakes
+from warmstart.diagnosis.slices import MIN_ROWS, compare_slices, groups_of
 from warmstart.errors import DataError, RunError
+from warmstart.evaluation.records.diagnosis import FILE, Diagnosis, LabelErrors, SmallSlices
+from warmstart.evaluation.records.files import write_record
 from warmstart.evaluation.run import RunFolder
 from warmstart.inference.predictor import Predictor
 from warmstart.pipeline.prepare import Parts, Rows, read_parts
 from warmstart.recipe import MEMORY
 from warmstart.runtime.progress import Progress, silent
-from warmstart.storage.artifacts import recover, write_json
+from warmstart.storage.artifacts import recover
 from warmstart.storage.cache import cache_folder
-from warmstart.storage.json_files import MEGABYTE, read_object
-from warmstart.tasks.base import Task
+from warmstart.tasks.base import AnyTask
+from warmstart.tasks.shared.protocols import ShowsErrors
 
-FOUND = "diagnosis.json"
-MISTAKES = 20
+LIMIT = 20
+
+
+@dataclass(frozen=True)
+class DiagnosisOptions:
+    """What to find out about a run.
+
+    Args:
+        slice_by: Further columns of the test file by which rows are grouped.
+        confidence: Thresholds to choose, and whether to calibrate the model.
+        label_errors: How to search for label errors in the training rows; None for not at all.
+        limit: How many mistakes and label errors are listed.
+    """
+
+    slice_by: Sequence[str] = ()
+    confidence: ConfidenceOptions = field(default_factory=ConfidenceOptions)
+    label_errors: LabelErrorSearch | None = None
+    limit: int = LIMIT
 
 
 def diagnose(
     run: RunFolder,
+    options: DiagnosisOptions | None = None,
     *,
-    by: Sequence[str] = (),
-    precisions: Sequence[float] = (),
-    abstain: Sequence[float] = (),
-    calibrate: bool = False,
-    label_errors: Looking | None = None,
-    most: int = MISTAKES,
     rows: Rows | None = None,
     progress: Progress = silent,
-) -> dict[str, Any]:
-    """Say where a run errs, and keep it as `diagnosis.json` in its folder.
+) -> Diagnosis:
+    """Analyse where a run errs, and record it as `diagnosis.json` in its folder.
 
     Args:
-        by: Further columns of the measured file by which rows are grouped.
-        precisions: Shares of right answers for which the least confidence is wanted.
-        abstain: Shares of answers to hold back for which it is wanted.
-        calibrate: Keep the temperature in the model's folder, so that its probabilities are calibrated from now on.
-        label_errors: How to look for wrong labels among the training rows; None for not at all.
-        most: How many mistakes and label errors are listed.
-        rows: The rows, where they were handed over in Python.
+        rows: The rows, where they were passed in Python when the run was trained.
     """
-    for name, values in {"--precision": precisions, "--abstain": abstain}.items():
-        for value in values:
-            check_share(name, value)
+    options = options or DiagnosisOptions()
     recover(run.model)
     task = Predictor.load(run.folder).task
-    schema = task.schema(task.options)
-    found = read_answered(run, task, "test") or read_answered(run, task, "dev")
-    if found is None:
+    evaluated = read_evaluated(run, task, "test") or read_evaluated(run, task, "dev")
+    if evaluated is None:
         raise RunError(
             f"{run.folder}: nothing was measured; give the recipe test rows, by data.test or data.split.test"
         )
+    schema = task.schema(task.options)
     with tempfile.TemporaryDirectory(prefix="warmstart-") as work:
         parts, notes = _parts(run, task, Path(work), rows, progress)
         if parts is not None:
-            found, told = _with_columns(found, parts, schema)
-            notes += told
-        grouped = {name: column_at(run, schema, name, found, cache_folder(), progress) for name in by}
-        said: dict[str, Any] = {"part": found.part, "task": task.name, "rows": len(found), "notes": notes}
-        said |= _errors(found, task, grouped, most)
-        said |= doubts(run, found, task, precisions, abstain, calibrate)
-        if task.likeliest and "calibration" not in said:
-            notes.append("too few rows to say how far probabilities can be believed")
-        if label_errors is not None:
+            evaluated, more = _with_columns(evaluated, parts, schema)
+            notes += more
+        grouped = {name: column_at(run, schema, name, evaluated, cache_folder(), progress) for name in options.slice_by}
+        diagnosis = _errors(evaluated, task, grouped, options.limit)
+        if (judged := judge_confidence(run, evaluated, task, options.confidence)) is not None:
+            diagnosis = replace(diagnosis, calibration=judged[0], thresholds=judged[1])
+        elif task.single_choice:
+            notes.append("too few rows to judge whether probabilities can be trusted")
+        label_errors = _earlier_label_errors(run)
+        if options.label_errors is not None:
             if parts is None:
                 raise RunError(f"{run.folder}: the training rows cannot be read again: {'; '.join(notes)}")
-            told_errors = find_label_errors(run, task, parts.tables, label_errors, most, progress)
-            said["label_errors"] = told_errors
-        elif (before := _before(run)) is not None:
-            said["label_errors"] = before
-    write_json(run.folder / FOUND, said)
-    return said
+            label_errors = find_label_errors(run, task, parts.tables, options.label_errors, options.limit, progress)
+    diagnosis = replace(diagnosis, notes=notes, label_errors=label_errors)
+    write_record(diagnosis, run.folder / FILE)
+    return diagnosis
 
 
-def _parts(run: RunFolder, task: Task[Any], work: Path, rows: Rows | None, progress: Progress) -> tuple[Any, list[str]]:
+def _parts(
+    run: RunFolder, task: AnyTask, work: Path, rows: Rows | None, progress: Progress
+) -> tuple[Parts | None, list[str]]:
     """The rows of the run, if they can be read again, else why not."""
     if run.recipe.data.train == MEMORY and rows is None:
-        return None, ["the rows were handed over in Python, so their texts are not at hand"]
+        return None, ["the rows were passed in Python, so their texts are not available"]
     try:
-        place = cache_folder() if rows is None else work
-        return read_parts(run.recipe, task.schema(task.options), place, progress, rows), []
+        cache = cache_folder() if rows is None else work
+        return read_parts(run.recipe, task.schema(task.options), cache, progress, rows), []
     except DataError as error:
-        return None, [f"the texts are not at hand: {error}"]
+        return None, [f"the texts are not available: {error}"]
 
 
-def _with_columns(found: Answered, parts: Parts, schema: Any) -> tuple[Answered, list[str]]:
+def _with_columns(rows: EvaluatedRows, parts: Parts, schema: Schema) -> tuple[EvaluatedRows, list[str]]:
     try:
-        return with_columns(found, parts.tables, schema), []
+        return with_columns(rows, parts.tables, schema), []
     except RunError as error:
-        return found, [f"the texts are not at hand: {error}"]
+        return rows, [f"the texts are not available: {error}"]
 
 
-def _errors(found: Answered, task: Task[Any], by: dict[str, list[str | None]], most: int) -> dict[str, Any]:
-    """What is wrong, where, and what it is taken for."""
+def _errors(rows: EvaluatedRows, task: AnyTask, grouped: Mapping[str, Sequence[str | None]], limit: int) -> Diagnosis:
+    """What is wrong, on which rows, and what it is confused with."""
     schema = task.schema(task.options)
-    said: dict[str, Any] = {}
-    tables = task.diagnose(found.columns, found.given) if found.columns else []
-    if found.answers is not None and (pairs := task.confused(found.answers, found.given)):
-        said["confusion"] = confusion(pairs, getattr(getattr(task, "labels", None), "names", ()))
+    diagnosis = Diagnosis(rows.part, task.name, len(rows), [])
+    tables = task.error_tables(rows.columns, rows.answers) if rows.columns and isinstance(task, ShowsErrors) else []
+    if rows.truth is not None and (pairs := confusion_pairs(task, rows.truth, rows.answers)):
+        labels = getattr(getattr(task, "labels", None), "names", ())
+        diagnosis = replace(diagnosis, confusion=confusion_matrix(pairs, labels))
         if (frequent := frequent_confusions(pairs)) is not None:
             tables = [frequent, *tables]
-    if task.apart:
-        listed, small = slices(found.scores, groups_of(found, schema, by))
-        said["slices"] = [one.as_json() for one in listed]
-        if small:
-            said["slices_too_small"] = {"slices": small, "least": LEAST}
-        said["mistakes"] = mistakes(found, schema, most)
-    return {**said, "tables": tables} if tables else said
+    if task.rows_independent:
+        slices, small = compare_slices(rows.scores, groups_of(rows, schema, grouped))
+        diagnosis = replace(
+            diagnosis,
+            slices=slices,
+            slices_too_small=SmallSlices(small, MIN_ROWS) if small else None,
+            mistakes=find_mistakes(rows, task, limit),
+        )
+    return replace(diagnosis, tables=tables or None)
 
 
-def _before(run: RunFolder) -> Any:
+def _earlier_label_errors(run: RunFolder) -> LabelErrors | None:
     """The label errors of an earlier diagnosis: the training rows are the same."""
     try:
-        return read_object(run.folder / FOUND, RunError, 64 * MEGABYTE).get("label_errors")
-    except (OSError, RunError):
+        earlier = run.diagnosis
+    except RunError:  # it is replaced by the new one
         return None
+    return earlier.label_errors if earlier else None

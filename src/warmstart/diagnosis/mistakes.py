@@ -1,4 +1,4 @@
-"""Mistakes worth reading: those of which the model is surest, else those that are worst."""
+"""Mistakes worth reading: those the model is most confident of, else the worst."""
 
 from __future__ import annotations
 
@@ -6,46 +6,38 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from warmstart.data.schema import Schema
-from warmstart.diagnosis.evaluated_rows import Answered
+from warmstart.diagnosis.evaluated_rows import EvaluatedRows
+from warmstart.evaluation.records.diagnosis import Mistake
+from warmstart.tasks.base import AnyTask
 
 CHARACTERS = 300
 """Of a text that is shown; what is left out is marked."""
 
 
-def mistakes(found: Answered, schema: Schema, most: int) -> list[dict[str, Any]]:
-    """The mistakes to read first, each with its place, its text and both answers."""
-    if found.answers is None:
+def find_mistakes(rows: EvaluatedRows, task: AnyTask, most: int) -> list[Mistake]:
+    """The mistakes to read first, each with its location, its text and both answers."""
+    truth, schema = rows.truth, task.schema(task.options)
+    if truth is None:
         return []
-    wrong = [
-        index for index in range(len(found)) if found.scores[index] < 1 and found.said(index) != found.answers[index]
-    ]
-    sure = {index: confidence(found.given[index]) for index in wrong}
-    wrong.sort(key=lambda index: (-(sure[index] or 0.0), found.scores[index]))
+    wrong = [index for index in range(len(rows)) if rows.scores[index] < 1 and rows.prediction(index) != truth[index]]
+    confident = {index: task.confidence(rows.answers[index]) for index in wrong}
+    wrong.sort(key=lambda index: (-(confident[index] or 0.0), rows.scores[index]))
     return [
-        {
-            "row": found.places[index],
-            "text": text_of(found.columns, index, schema),
-            "answer": plain(found.answers[index], _text(found, index)),
-            "given": plain(found.said(index), _text(found, index)),
-            "confidence": sure[index],
-        }
+        Mistake(
+            row=str(rows.locations[index]),
+            text=text_of(rows.columns, index, schema),
+            truth=plain(truth[index], _text(rows, index)),
+            prediction=plain(rows.prediction(index), _text(rows, index)),
+            confidence=confident[index],
+        )
         for index in wrong[:most]
     ]
 
 
-def confidence(given: Mapping[str, Any]) -> float | None:
-    """How sure the model is of an answer: its probability, or that of the surest of its entities."""
-    if "probability" in given:
-        return float(given["probability"])
-    if isinstance(given.get("entities"), list):
-        return max((float(one["score"]) for one in given["entities"]), default=None)
-    return float(given["score"]) if "answer" in given else None
-
-
 def text_of(columns: Mapping[str, Sequence[Any]], index: int, schema: Schema) -> str | None:
-    """What is asked in a row, for reading; None where it cannot be read again."""
+    """The input of a row, for reading; None where it cannot be read again."""
     shown = [columns[name][index] for name in schema.inputs if name in columns and _readable(columns[name][index])]
-    parts = [one if isinstance(one, str) else " / ".join(one) for one in shown]
+    parts = [value if isinstance(value, str) else " / ".join(value) for value in shown]
     whole = " | ".join(parts)
     return (whole if len(whole) <= CHARACTERS else f"{whole[:CHARACTERS]} …") if parts else None
 
@@ -56,13 +48,13 @@ def plain(answer: Any, text: str | None = None) -> Any:
         own = answer.get("text") or (text[answer["start"] : answer["end"]] if text and "end" in answer else "")
         return f"{own} ({answer['label']})".strip() if "label" in answer else own
     if isinstance(answer, list):
-        return ", ".join(str(plain(one, text)) for one in answer)
+        return ", ".join(str(plain(item, text)) for item in answer)
     return answer
 
 
-def _text(found: Answered, index: int) -> str | None:
-    return found.columns["text"][index] if "text" in found.columns else None
+def _text(rows: EvaluatedRows, index: int) -> str | None:
+    return rows.columns["text"][index] if "text" in rows.columns else None
 
 
-def _readable(value: Any) -> bool:
+def _readable(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, list) and bool(value) and isinstance(value[0], str))

@@ -1,1 +1,1 @@
-"""The doctor: what this machine has, what is missing, and what is known to go wrong."""
+"""The doctor: what this machine has, what is missing, and known problems."""

@@ -1,4 +1,4 @@
-"""What this machine has: processor, memory, threads, number formats, room on the disk, programs."""
+"""What this machine has: processor, memory, threads, precisions, disk space, programs."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from warmstart.models.precision import has_bf16, resolve
+from warmstart.models.precision import resolve_precision, supports_bf16
 from warmstart.report.pdf import find_browser
-from warmstart.runtime.environment import environment, memory, usable_cores
+from warmstart.runtime.environment import environment, total_memory, usable_cores
 
 
 def machine(cache: Path) -> dict[str, Any]:
-    """The facts that decide how fast, and in what numbers, a training runs here.
+    """The facts that decide how fast, and in which precision, a training runs here.
 
     Args:
-        cache: Where rows and stages are kept.
+        cache: The folder of cached rows and stages.
     """
-    found = environment()
+    facts = environment()
     return {
-        **{name: found[name] for name in ("python", "system", "processor")},
+        **{name: facts[name] for name in ("python", "system", "processor")},
         "cores": usable_cores(),
-        "threads": found["threads"],
-        "memory_gb": round(memory() / 1e9, 1),
-        "accelerator": found["accelerator"] or _apple(),
+        "threads": facts["threads"],
+        "memory_gb": round(total_memory() / 1e9, 1),
+        "accelerator": facts["accelerator"] or _apple(),
         "accelerator_memory_gb": _accelerator_memory(),
-        "bf16": has_bf16(),
-        "precision": resolve("auto"),
+        "bf16": supports_bf16(),
+        "precision": resolve_precision("auto"),
         "cache": str(cache),
         "cache_free_gb": free_gb(cache),
         "here_free_gb": free_gb(Path()),
@@ -34,12 +34,12 @@ def machine(cache: Path) -> dict[str, Any]:
     }
 
 
-def free_gb(place: Path) -> float:
-    """Room on the disk that holds a place, or would."""
-    place = place.absolute()
-    while not place.exists():
-        place = place.parent
-    return round(shutil.disk_usage(place).free / 1e9, 1)
+def free_gb(path: Path) -> float:
+    """Free space on the disk of a path, which need not exist yet."""
+    path = path.absolute()
+    while not path.exists():
+        path = path.parent
+    return round(shutil.disk_usage(path).free / 1e9, 1)
 
 
 def _apple() -> str | None:

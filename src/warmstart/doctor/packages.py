@@ -1,4 +1,4 @@
-"""Installed packages beside what warmstart asks for, and the extras that would add to it."""
+"""The packages that warmstart requires, with their installed versions, and its extras."""
 
 from __future__ import annotations
 
@@ -10,54 +10,55 @@ from packaging.requirements import Requirement
 
 NAME = "warmstart"
 OWN = ("dev", "docs", "browser")
-"""Extras for those who work on warmstart itself."""
+"""Extras for developing warmstart itself."""
 
 
 @dataclass(frozen=True)
 class Package:
-    """A package that warmstart asks for."""
+    """A package that warmstart requires."""
 
     name: str
-    wanted: str
-    """Versions that will do, as `>=5.3`; empty for any."""
-    found: str | None
+    required: str
+    """The versions that it requires, as `>=5.3`; empty for any."""
+    installed: str | None
     extra: str = ""
-    """The extra that asks for it; empty where all of warmstart needs it."""
+    """The extra that requires it; empty where warmstart itself does."""
 
     @property
     def fits(self) -> bool:
-        """Whether it is installed in a version that will do."""
-        return self.found is not None and Requirement(f"{self.name}{self.wanted}").specifier.contains(
-            self.found, prereleases=True
+        """Whether it is installed in a required version."""
+        return self.installed is not None and Requirement(f"{self.name}{self.required}").specifier.contains(
+            self.installed, prereleases=True
         )
 
     @property
     def repair(self) -> str:
-        """What to type where it does not fit."""
+        """The command that installs it."""
         if self.extra:
             return f"pip install '{NAME}[{self.extra}]'"
-        return f"pip install '{self.name}{self.wanted}'"
+        return f"pip install '{self.name}{self.required}'"
 
 
 def packages(requirements: list[str] | None = None) -> list[Package]:
-    """Every package that warmstart asks for, needed ones first, then extra by extra.
+    """Every package that warmstart requires, then those of each extra.
 
     Args:
-        requirements: As package metadata says them; by default those of warmstart as it is installed.
+        requirements: As in the metadata of a package; by default those of warmstart as it is installed.
     """
-    asked = metadata.requires(NAME) or [] if requirements is None else requirements
-    found = []
-    for one in map(Requirement, asked):
-        extra = _extra(one)
+    lines = metadata.requires(NAME) or [] if requirements is None else requirements
+    required = []
+    for requirement in map(Requirement, lines):
+        extra = _extra(requirement)
         if extra not in OWN:
-            found.append(Package(one.name, str(one.specifier), _version(one.name), extra))
-    return sorted(found, key=lambda one: (one.extra, one.name))
+            name = requirement.name
+            required.append(Package(name, str(requirement.specifier), _version(name), extra))
+    return sorted(required, key=lambda package: (package.extra, package.name))
 
 
 def _extra(requirement: Requirement) -> str:
     """The extra of `peft>=0.17; extra == 'lora'`."""
-    found = re.search(r'extra == "([^"]+)"', str(requirement.marker))
-    return found[1] if found else ""
+    match = re.search(r'extra == "([^"]+)"', str(requirement.marker))
+    return match[1] if match else ""
 
 
 def _version(name: str) -> str | None:

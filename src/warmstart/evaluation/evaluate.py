@@ -1,145 +1,98 @@
-"""The evaluate stage: a finished model's answers on labelled rows, and the numbers that sum them up."""
+"""Evaluating: a finished model's answers to labelled rows, and the metrics that sum them up."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from warmstart.data.schema import Row
 from warmstart.data.table import Table
+from warmstart.evaluation.predictions import Columns, Predictions, write_predictions
+from warmstart.evaluation.records.metrics import Measurements
 from warmstart.inference.predictor import Predictor
-from warmstart.inference.search import rank_rows
+from warmstart.inference.search import rank_rows, searches_documents
 from warmstart.runtime.progress import Progress, silent
-from warmstart.tasks.base import Task
-
-GIVEN = "given_"
-"""Before the name of what is given where a column of that name is there already."""
-JSON = {b"holds": b"JSON"}
-"""How a column of JSON text is marked."""
+from warmstart.tasks.base import Answer, AnyTask
+from warmstart.tasks.shared.protocols import EncodesQueries
 
 
 def evaluate(
     predictor: Predictor, rows: Table, predictions: Path | None = None, progress: Progress = silent
-) -> dict[str, Any]:
-    """Answer every row and measure: the metrics of the task, and `rows`.
+) -> Measurements:
+    """Predict every row and measure: the metrics of the task, and `rows`.
 
-    Where texts are longer than the window, `rows_cut` says how many, and `share_cut` what share of all tokens is not
+    Where texts are longer than the window, `rows_cut` is how many, and `share_cut` the share of all tokens that is not
     seen.
 
     Args:
-        predictions: A Parquet file to keep each row's place, true answer and given answer in.
+        predictions: A Parquet file to write each row's location, true answer and predicted answer to.
     """
     task = predictor.task
     answer = task.schema(task.options).answer
     if answer:
-        task.check_answers(rows.column(answer.name), rows.where)
+        task.check_answers(rows.column(answer.name), rows.location)
     before = replace(predictor.cut)
-    columns, given = answers(predictor, rows, progress)
-    found = measure(task, rows, columns, given, predictions)
+    columns, answers = predict_rows(predictor, rows, progress)
+    metrics = measure(task, rows, columns, answers, predictions)
     cut = predictor.cut.since(before)
-    return {**found, **({"rows_cut": cut.rows_cut, "share_cut": cut.share} if cut.rows_cut else {})}
+    return {**metrics, **({"rows_cut": cut.rows_cut, "share_cut": cut.share} if cut.rows_cut else {})}
 
 
 def measure(
-    task: Task[Any],
+    task: AnyTask,
     rows: Table,
-    columns: Mapping[str, Sequence[Any]],
-    given: list[dict[str, Any]],
+    columns: Columns,
+    answers: list[Answer],
     predictions: Path | None = None,
-) -> dict[str, Any]:
-    """The metrics of answers to every row, whoever gave them, and `rows`; kept in a Parquet file where one is named.
+) -> Measurements:
+    """The metrics of answers to every row, whatever model gave them, and `rows`.
 
     Args:
-        columns: What the task's metrics look at, as `answers` gives it.
+        columns: What the task's metrics need, as `predict_rows` gives it.
+        predictions: A Parquet file to write the answers to.
     """
-    found = task.measure(columns, given)
+    metrics = task.compute_metrics(columns, answers)
     if predictions is not None:
-        answer = task.schema(task.options).answer
-        gold = list(rows.column(answer.name)) if answer else None
-        _keep(rows, gold, given, predictions, task.scores(columns, given))
+        column = task.schema(task.options).answer
+        truth = list(rows.column(column.name)) if column else None
+        scores = task.row_scores(task.options, columns, answers) if task.stores_row_scores else None
+        own = None if scores is None else list(scores)
+        write_predictions(Predictions(list(rows.locations()), truth, own, answers), predictions)
     # JSON has no NaN: an undefined number is null there.
-    return {**{name: None if math.isnan(value) else value for name, value in found.items()}, "rows": len(rows)}
+    return {**{name: None if math.isnan(value) else value for name, value in metrics.items()}, "rows": len(rows)}
 
 
-def answers(
-    predictor: Predictor, rows: Table, progress: Progress = silent
-) -> tuple[dict[str, list[Any]], list[dict[str, Any]]]:
-    """The columns that the task's metrics look at, and the predictor's answer to every row."""
-    given: list[dict[str, Any]] = []
+def predict_rows(predictor: Predictor, rows: Table, progress: Progress = silent) -> tuple[Columns, list[Answer]]:
+    """The columns that the task's metrics need, and the predictor's answer to every row."""
+    answers: list[Answer] = []
     with progress.bar("testing", len(rows)) as bar:
-        for prediction in _search(predictor, rows) or predictor.stream(exams(predictor.task, rows)):
-            given.append(prediction)
+        for answer in _search(predictor, rows) or predictor.stream(eval_rows(predictor.task, rows)):
+            answers.append(answer)
             bar.advance()
-    wanted = [name for name in predictor.task.measured if name in rows.rows.column_names]
-    return {name: list(rows.column(name)) for name in wanted}, given
+    wanted = [name for name in predictor.task.metric_columns if name in rows.rows.column_names]
+    return {name: list(rows.column(name)) for name in wanted}, answers
 
 
-def exams(task: Task[Any], rows: Table) -> Iterator[Mapping[str, Any]]:
-    """Rows as a model is asked them when it is measured."""
-    return (task.exam(row, number) for number, row in enumerate(_rows(rows)))
+def eval_rows(task: AnyTask, rows: Table) -> Iterator[Row]:
+    """Rows as a model gets them when it is evaluated."""
+    if not isinstance(task, EncodesQueries):
+        return _rows(rows)
+    return (task.eval_row(row, number) for number, row in enumerate(_rows(rows)))
 
 
-def _search(predictor: Predictor, rows: Table) -> Iterator[dict[str, Any]] | None:
+def _search(predictor: Predictor, rows: Table) -> Iterator[Answer] | None:
     """The answers of a search among all documents, where the task is measured so."""
-    if not predictor.task.searches(rows.documents is not None):
+    if not searches_documents(predictor.task, rows.documents is not None):
         return None
-    names = [name for name in (*predictor.task.measured, "negative") if name in rows.rows.column_names]
-    beside = rows.documents
-    collection = None if beside is None else {name: list(beside.column(name)) for name in ("id", "text")}
+    names = [name for name in (*predictor.task.metric_columns, "negative") if name in rows.rows.column_names]
+    documents = rows.documents
+    collection = None if documents is None else {name: list(documents.column(name)) for name in ("id", "text")}
     return rank_rows(predictor, {name: list(rows.column(name)) for name in names}, collection)
 
 
-def _rows(rows: Table) -> Iterator[Mapping[str, Any]]:
+def _rows(rows: Table) -> Iterator[Row]:
     for chunk in rows.chunks(1000):
         names = list(chunk)
         yield from (dict(zip(names, values, strict=True)) for values in zip(*chunk.values(), strict=True))
-
-
-def _keep(
-    rows: Table, gold: list[Any] | None, given: list[dict[str, Any]], path: Path, scores: Sequence[float] | None
-) -> None:
-    columns: dict[str, list[Any]] = {"row": [rows.where(index) for index in range(len(rows))]}
-    if gold is not None:
-        columns["answer"] = gold
-    if scores is not None:
-        columns["quality"] = list(scores)
-    nested: list[str] = []
-    for name in given[0]:
-        values = [prediction[name] for prediction in given]
-        column = f"{GIVEN}{name}" if name in columns else name
-        # Labels are data, not columns: a mapping is kept as JSON text, whatever characters its labels have.
-        if any(map(_nested, values)):
-            values = [json.dumps(value, ensure_ascii=False) for value in values]
-            nested.append(column)
-        columns[column] = values
-    found = pa.table(columns)
-    marked = [one.with_metadata(JSON) if one.name in nested else one for one in found.schema]
-    pq.write_table(found.cast(pa.schema(marked)), path)
-
-
-def read_answers(path: Path) -> tuple[list[str], list[Any] | None, list[float] | None, list[dict[str, Any]]]:
-    """What `evaluate` kept: each row's place, its true answer, its score by the task, and the answer as it was given.
-
-    The second and the third are None where the task has none.
-    """
-    found = pq.read_table(path)
-    own: dict[str, list[Any]] = {}
-    for field in found.schema:
-        values = found[field.name].to_pylist()
-        nested = JSON.items() <= (field.metadata or {}).items()
-        own[field.name] = list(map(json.loads, values)) if nested else values
-    kept = {name: own.pop(name, None) for name in ("row", "answer", "quality")}
-    names = [name.removeprefix(GIVEN) for name in own]
-    given = [dict(zip(names, values, strict=True)) for values in zip(*own.values(), strict=True)]
-    return kept["row"] or [], kept["answer"], kept["quality"], given
-
-
-def _nested(value: Any) -> bool:
-    """Whether a value holds mappings."""
-    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))

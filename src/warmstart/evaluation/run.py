@@ -1,84 +1,115 @@
-"""A run: a recipe carried out, as a folder on disk that explains itself."""
+"""A run: what training a recipe made, as a folder on disk that explains itself."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from warmstart.errors import RunError
-from warmstart.recipe import Recipe, load_recipe
-from warmstart.storage.json_files import MEGABYTE, read_object
+from warmstart.evaluation.records import data, diagnosis, evidence, forgetting, metrics, training
+from warmstart.evaluation.records.data import DataRecord
+from warmstart.evaluation.records.diagnosis import Diagnosis
+from warmstart.evaluation.records.evidence import EvidenceRecord
+from warmstart.evaluation.records.files import LARGEST, read_record
+from warmstart.evaluation.records.forgetting import ForgettingRecord
+from warmstart.evaluation.records.form import check_form, write_form
+from warmstart.evaluation.records.metrics import Metrics, read_metrics
+from warmstart.evaluation.records.training import TrainingRecord
+from warmstart.recipe import Recipe, absolute, load_recipe
+from warmstart.storage.files import write_text
+from warmstart.storage.json_files import JsonObject, read_object
+from warmstart.tasks.base import Answer
 
 if TYPE_CHECKING:
     from warmstart.inference.predictor import Predictor, Text
 
-LARGEST = 64 * MEGABYTE
-"""The largest file of numbers that is read; a long training's history has a line for every few steps."""
-PREDICTIONS = {"test": "predictions.parquet", "dev": "predictions-dev.parquet"}
-"""The file of answers to each part that is measured."""
+RECIPE = "recipe.yaml"
+ENVIRONMENT = "environment.json"
+
+RecordT = TypeVar("RecordT")
 
 
 class RunFolder:
-    """A finished run, opened from its folder."""
+    """A run, opened from its folder."""
+
+    FINETUNE = "stages/01-finetune"
+    """The folder of the fine-tuning where no stage comes before it."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        if not (self.folder / "recipe.yaml").is_file():
-            raise RunError(f"{self.folder} is no run: it has no recipe.yaml; give a folder that `warmstart fit` wrote")
+        if not (self.folder / RECIPE).is_file():
+            raise RunError(f"{self.folder} is no run: it has no {RECIPE}; give a folder that `warmstart fit` wrote")
+        check_form(self.folder)
 
     @property
     def finished(self) -> bool:
         """Whether the run came to its end; its metrics are written last."""
-        return (self.folder / "metrics.json").is_file()
+        return (self.folder / metrics.FILE).is_file()
 
     @cached_property
     def recipe(self) -> Recipe:
         """The complete recipe, defaults included."""
-        return load_recipe(self._own("recipe.yaml"))
+        return load_recipe(self._own(RECIPE))
 
     @cached_property
-    def metrics(self) -> dict[str, Any]:
-        """The numbers measured on test (and dev), by part."""
-        found: dict[str, Any] = self._json("metrics.json")
-        return found
+    def metrics(self) -> Metrics:
+        """The metrics measured on test (and dev), by part."""
+        try:
+            return read_metrics(self._own(metrics.FILE))
+        except FileNotFoundError:
+            raise self._unfinished(metrics.FILE) from None
 
     @cached_property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> DataRecord:
         """Files, rows and fingerprints of each part, and the findings."""
-        found: dict[str, Any] = self._json("data.json")
-        return found
+        return self._record(DataRecord, data.FILE)
 
     @cached_property
-    def environment(self) -> dict[str, Any]:
+    def environment(self) -> JsonObject:
         """Versions and hardware."""
-        found: dict[str, Any] = self._json("environment.json")
-        return found
+        try:
+            return read_object(self._own(ENVIRONMENT), RunError, LARGEST)
+        except FileNotFoundError:
+            raise self._unfinished(ENVIRONMENT) from None
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The version of each package that the run was made with."""
+        versions = self.environment.get("versions")
+        if not isinstance(versions, dict):
+            raise RunError(f"{self.folder / ENVIRONMENT}: versions: found {versions!r:.60}, expected a mapping")
+        return {str(name): str(version) for name, version in versions.items()}
 
     @property
     def stage(self) -> str:
-        """The folder of the training itself; stages before it have lower numbers."""
-        found = sorted(path.name for path in (self.folder / "stages").glob("*-finetune"))
-        return f"stages/{found[-1] if found else '01-finetune'}"
+        """The folder of the fine-tuning itself; stages before it have lower numbers."""
+        stages = sorted(path.name for path in (self.folder / "stages").glob("*-finetune"))
+        return f"stages/{stages[-1]}" if stages else self.FINETUNE
 
     @cached_property
-    def training(self) -> dict[str, Any]:
-        """Steps, seconds, losses and what the window cut."""
-        found: dict[str, Any] = self._json(f"{self.stage}/history.json")
-        return found
+    def training(self) -> TrainingRecord:
+        """Steps, seconds, losses and what the window truncated."""
+        return self._record(TrainingRecord, f"{self.stage}/{training.FILE}")
 
     @cached_property
-    def forgetting(self) -> dict[str, dict[str, Any]]:
+    def forgetting(self) -> dict[str, ForgettingRecord]:
         """What the encoder still knew along each stage, by the stage's name; empty where the recipe did not ask."""
-        found = sorted(path.parent.name for path in self.folder.glob("stages/*/forgetting.json"))
-        return {stage: self._json(f"stages/{stage}/forgetting.json") for stage in found}
+        stages = sorted(path.parent.name for path in self.folder.glob(f"stages/*/{forgetting.FILE}"))
+        return {stage: self._record(ForgettingRecord, f"stages/{stage}/{forgetting.FILE}") for stage in stages}
 
     @cached_property
-    def evidence(self) -> dict[str, Any]:
-        """What several seeds, a baseline or an ablation showed; empty where the recipe did not ask for any."""
-        found: dict[str, Any] = self._json("evidence.json") if (self.folder / "evidence.json").is_file() else {}
-        return found
+    def evidence(self) -> EvidenceRecord | None:
+        """What several seeds, a baseline or an ablation showed; None where the recipe did not ask for any."""
+        path = self.folder / evidence.FILE
+        return self._record(EvidenceRecord, evidence.FILE) if path.is_file() else None
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """What `warmstart diagnose` recorded last; None where it was not called."""
+        path = self.folder / diagnosis.FILE
+        return self._record(Diagnosis, diagnosis.FILE) if path.is_file() else None
 
     @property
     def model(self) -> Path:
@@ -87,12 +118,12 @@ class RunFolder:
 
     @cached_property
     def predictor(self) -> Predictor:
-        """The finished model, ready to answer."""
+        """The finished model, ready to predict."""
         from warmstart.inference.predictor import Predictor
 
         return Predictor.load(self.folder)
 
-    def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
+    def predict(self, texts: Sequence[Text]) -> list[Answer]:
         """One answer for each text."""
         return self.predictor.predict(texts)
 
@@ -106,10 +137,18 @@ class RunFolder:
             raise RunError(f"{path}: leads out of the run over a link; put a copy of the file in its place")
         return path
 
-    def _json(self, name: str) -> Any:
+    def _record(self, kind: type[RecordT], name: str) -> RecordT:
         try:
-            return read_object(self._own(name), RunError, LARGEST)
+            return read_record(kind, self._own(name))
         except FileNotFoundError:
-            raise RunError(
-                f"{self.folder} has no {name}: the run did not finish; start `warmstart fit` again"
-            ) from None
+            raise self._unfinished(name) from None
+
+    def _unfinished(self, name: str) -> RunError:
+        return RunError(f"{self.folder} has no {name}: the run did not finish; start `warmstart fit` again")
+
+
+def begin_run(folder: Path, recipe: Recipe) -> None:
+    """Write what makes a folder a run: its form, and the complete recipe with absolute paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_form(folder)
+    write_text(folder / RECIPE, absolute(recipe).yaml())

@@ -1,4 +1,4 @@
-"""Numbers with their uncertainty: means with intervals, tests of a difference, correction for many of them.
+"""Numbers with their uncertainty: means with intervals, tests of a difference, corrections for many of them.
 
 Two questions are kept apart. *Over seeds*: would another training seed show this too? *Over rows*: would other test
 rows of this kind?
@@ -22,41 +22,41 @@ _ELEMENTS = 10_000_000
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A mean with its 95% interval; the bounds are NaN where one value alone tells no spread."""
+class MeanEstimate:
+    """A mean with its 95% interval; the bounds are NaN where one value alone has no spread."""
 
     mean: float
     low: float
     high: float
     count: int
-    """How many values it stands on."""
+    """How many values it is the mean of."""
     p: float = math.nan
-    """Chance of a mean as far from 0 as this, were the true one 0; only given for a difference."""
+    """How likely a mean as far from 0 as this is, were the true one 0; only of a difference."""
 
 
-def over_seeds(values: ArrayLike) -> Estimate:
+def over_seeds(values: ArrayLike) -> MeanEstimate:
     """Mean over training seeds with its t interval: where the mean over many seeds would lie, on these test rows."""
-    found = np.asarray(values, dtype=float)
-    mean = float(found.mean()) if len(found) else math.nan
-    if len(found) < 2:
-        return Estimate(mean, math.nan, math.nan, len(found))
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(found) - 1) * stats.sem(found))
-    return Estimate(mean, mean - half, mean + half, len(found))
+    sample = np.asarray(values, dtype=float)
+    mean = float(sample.mean()) if len(sample) else math.nan
+    if len(sample) < 2:
+        return MeanEstimate(mean, math.nan, math.nan, len(sample))
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(sample) - 1) * stats.sem(sample))
+    return MeanEstimate(mean, mean - half, mean + half, len(sample))
 
 
-def difference_over_seeds(values: ArrayLike, others: ArrayLike) -> Estimate:
+def difference_over_seeds(values: ArrayLike, others: ArrayLike) -> MeanEstimate:
     """Mean difference of runs paired by seed, with its t interval and p: whether other seeds would show it too."""
-    found = np.asarray(values, dtype=float) - np.asarray(others, dtype=float)
-    estimate = over_seeds(found)
-    if len(found) < 2:
+    differences = np.asarray(values, dtype=float) - np.asarray(others, dtype=float)
+    estimate = over_seeds(differences)
+    if len(differences) < 2:
         return estimate
     # Differences that are all the same leave the t test without a spread to measure by.
-    p = float(stats.ttest_1samp(found, 0.0).pvalue) if np.ptp(found) > 0 else float(estimate.mean == 0)
-    return Estimate(estimate.mean, estimate.low, estimate.high, estimate.count, p)
+    p = float(stats.ttest_1samp(differences, 0.0).pvalue) if np.ptp(differences) > 0 else float(estimate.mean == 0)
+    return MeanEstimate(estimate.mean, estimate.low, estimate.high, estimate.count, p)
 
 
-def hedges(difference: Estimate) -> float:
-    """The standardised size of a difference over seeds: Cohen's d for pairs, with the correction of Hedges (1981).
+def hedges(difference: MeanEstimate) -> float:
+    """The standardized size of a difference over seeds: Cohen's d for pairs, with the correction of Hedges (1981).
 
     NaN where one seed alone, or seeds without any spread, leave nothing to measure by.
     """
@@ -68,41 +68,41 @@ def hedges(difference: Estimate) -> float:
     return difference.mean / spread * (1 - 3 / (4 * count - 5))
 
 
-def over_rows(scores: ArrayLike, seed: int = 0) -> Estimate:
+def over_rows(scores: ArrayLike, seed: int = 0) -> MeanEstimate:
     """Mean over test rows with its bootstrap interval: where it would lie on many other rows of this kind.
 
     Args:
         scores: One number a row, of one model or averaged over seeds.
         seed: Seed of the resampling.
     """
-    found = np.asarray(scores, dtype=float)
-    mean = float(found.mean()) if len(found) else math.nan
-    if len(found) < 2:
-        return Estimate(mean, math.nan, math.nan, len(found))
-    if np.ptp(found) == 0:
-        return Estimate(mean, mean, mean, len(found))
-    drawn = stats.bootstrap((found,), np.mean, method="percentile", **_resampling(len(found), seed))
-    low, high = drawn.confidence_interval
-    return Estimate(mean, float(low), float(high), len(found))
+    sample = np.asarray(scores, dtype=float)
+    mean = float(sample.mean()) if len(sample) else math.nan
+    if len(sample) < 2:
+        return MeanEstimate(mean, math.nan, math.nan, len(sample))
+    if np.ptp(sample) == 0:
+        return MeanEstimate(mean, mean, mean, len(sample))
+    resampled = stats.bootstrap((sample,), np.mean, method="percentile", **_resampling(len(sample), seed))
+    low, high = resampled.confidence_interval
+    return MeanEstimate(mean, float(low), float(high), len(sample))
 
 
-def difference_over_rows(scores: ArrayLike, others: ArrayLike, seed: int = 0) -> Estimate:
+def difference_over_rows(scores: ArrayLike, others: ArrayLike, seed: int = 0) -> MeanEstimate:
     """Mean difference of scores paired by row, with its bootstrap interval and the p of a permutation test.
 
-    Answers whether other test rows of this kind would show it too. The test swaps the two scores of a row at random:
+    Whether other test rows of this kind would show it too. The test swaps the two scores of a row at random:
     if neither side were better, that would change nothing.
     """
-    found = np.asarray(scores, dtype=float) - np.asarray(others, dtype=float)
-    estimate = over_rows(found, seed)
-    # Rows without a difference are the same after any swap, so they are spared the swapping.
-    apart = found[found != 0]
-    if len(apart) < 2:  # and one row says as much for either side
-        return Estimate(estimate.mean, estimate.low, estimate.high, estimate.count, 1.0)
+    differences = np.asarray(scores, dtype=float) - np.asarray(others, dtype=float)
+    estimate = over_rows(differences, seed)
+    # Rows without a difference are the same after any swap, so they are left out of the swapping.
+    unequal = differences[differences != 0]
+    if len(unequal) < 2:  # one row speaks as much for either side
+        return MeanEstimate(estimate.mean, estimate.low, estimate.high, estimate.count, 1.0)
     # With one sample given, SciPy flips signs of differences, which is to swap the two scores of a row.
     test = stats.permutation_test(
-        (apart,), _sum, permutation_type="samples", vectorized=True, **_resampling(len(apart), seed)
+        (unequal,), _sum, permutation_type="samples", vectorized=True, **_resampling(len(unequal), seed)
     )
-    return Estimate(estimate.mean, estimate.low, estimate.high, estimate.count, float(test.pvalue))
+    return MeanEstimate(estimate.mean, estimate.low, estimate.high, estimate.count, float(test.pvalue))
 
 
 def mcnemar(won: int, lost: int) -> float:
@@ -124,15 +124,15 @@ def holm(p_values: Sequence[float]) -> list[float]:
     What is NaN stays so, and does not count as a comparison.
     """
     order = sorted((index for index, p in enumerate(p_values) if p == p), key=lambda index: p_values[index])
-    corrected, most = list(p_values), 0.0
+    corrected, largest = list(p_values), 0.0
     for rank, index in enumerate(order):
-        most = max(most, min(1.0, (len(order) - rank) * p_values[index]))
-        corrected[index] = most
+        largest = max(largest, min(1.0, (len(order) - rank) * p_values[index]))
+        corrected[index] = largest
     return corrected
 
 
-def _sum(values: NDArray[np.float64], axis: int) -> Any:
-    return values.sum(axis=axis)
+def _sum(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    return np.asarray(values.sum(axis=axis))
 
 
 def _resampling(size: int, seed: int) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Experiments: a recipe repeated over seeds and variants, and what may be said of the difference."""
+"""Experiments: a recipe repeated over seeds and variants, searched, and compared."""

@@ -1,7 +1,7 @@
 """The journal of a sweep: Optuna's record of every trial, in a file that all workers append to.
 
-Optuna draws the settings and says which trials to give up; who works on a trial, and that its result is told once, is
-kept in `experiments.sweep`.
+Optuna draws the settings and decides which trials to prune; which worker runs a trial, and that its result is recorded
+once, is up to `experiments.sweep`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ import math
 import random
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-from warmstart.errors import MissingExtra
-from warmstart.recipe import Range, Sweep
-from warmstart.storage.locks import alone
+from warmstart.errors import MissingExtraError
+from warmstart.options import Value, Values
+from warmstart.recipe import SearchRange, Sweep
+from warmstart.storage.files import drop_torn_line
+from warmstart.storage.locks import hold_lock
 
 if TYPE_CHECKING:
     import optuna
@@ -26,7 +29,7 @@ FILE = "journal.log"
 
 
 class Journal:
-    """The trials of one sweep, as any worker sees them at present.
+    """The trials of one sweep, as any worker sees them now.
 
     Args:
         folder: The sweep's folder.
@@ -36,22 +39,21 @@ class Journal:
     def __init__(self, folder: Path, sweep: Sweep) -> None:
         self.optuna = load_optuna()
         self.sweep = sweep
-        backend = self.optuna.storages.journal.JournalFileBackend(str(folder / FILE), _Lock(folder / FILE))
+        backend = self.optuna.storages.journal.JournalFileBackend(str(folder / FILE), _JournalLock(folder / FILE))
         storage = self.optuna.storages.JournalStorage(backend)
-        drawing = {"sampler": self.optuna.samplers.RandomSampler(), "pruner": _pruner(sweep)}
+        search = {"sampler": self.optuna.samplers.RandomSampler(), "pruner": _pruner(sweep)}
         try:
-            self.study: optuna.Study = self.optuna.load_study(study_name="sweep", storage=storage, **drawing)
+            self.study: optuna.Study = self.optuna.load_study(study_name="sweep", storage=storage, **search)
         except KeyError:
-            aim = "maximize" if sweep.goal == "highest" else "minimize"
             self.study = self.optuna.create_study(
-                study_name="sweep", storage=storage, direction=aim, load_if_exists=True, **drawing
+                study_name="sweep", storage=storage, direction=sweep.direction, load_if_exists=True, **search
             )
 
     def trials(self, *states: str) -> list[optuna.trial.FrozenTrial]:
-        """The trials that were begun, by number; of some states only, if any is named."""
+        """The trials that have begun, by number; only those of some states, if any is named."""
         wanted = states or ("RUNNING", "COMPLETE", "PRUNED", "FAIL")
-        found = self.study.get_trials(deepcopy=False, states=[self.optuna.trial.TrialState[one] for one in wanted])
-        return sorted(found, key=lambda one: one.number)
+        trials = self.study.get_trials(deepcopy=False, states=[self.optuna.trial.TrialState[name] for name in wanted])
+        return sorted(trials, key=lambda trial: trial.number)
 
     def begin(self) -> int:
         """Begin a trial and give its number; to be called by one worker at a time."""
@@ -63,29 +65,29 @@ class Journal:
         return self.study.ask().number
 
     def open(self, number: int) -> optuna.trial.Trial:
-        """A trial that was begun, to draw its settings and to report on it."""
-        found: optuna.trial.Trial = self.optuna.trial.Trial(self.study, self._frozen(number)._trial_id)
-        return found
+        """A trial that has begun, to draw its settings and to report on it."""
+        trial: optuna.trial.Trial = self.optuna.trial.Trial(self.study, self._frozen(number)._trial_id)
+        return trial
 
-    def settings(self, trial: optuna.trial.Trial) -> dict[str, Any]:
+    def settings(self, trial: optuna.trial.Trial) -> Values:
         """The settings of a trial; those that are not in the journal yet are drawn.
 
         Each is drawn from the seed, the trial's number and the field's name: workers do not draw the same, and a kill
         between two fields changes nothing.
         """
-        found = {}
+        settings = {}
         for name, choices in self.sweep.search.items():
             seed = zlib.crc32(f"{self.sweep.seed}/{trial.number}/{name}".encode())
             self.study.sampler = self._sampler(seed)
-            if isinstance(choices, Range):
-                found[name] = _suggest(trial, name, choices)
+            if isinstance(choices, SearchRange):
+                settings[name] = _suggest(trial, name, choices)
             else:
-                values = {_plain(one): one for one in choices}
-                found[name] = values[trial.suggest_categorical(name, list(values))]
-        return found
+                values = {_plain(choice): choice for choice in choices}
+                settings[name] = values[trial.suggest_categorical(name, list(values))]
+        return settings
 
     def report(self, trial: optuna.trial.Trial, epoch: int, value: float) -> bool:
-        """Note a trial's value after an epoch, once; whether the trial is to be given up."""
+        """Report a trial's value after an epoch, once; whether the trial is to be pruned."""
         if epoch not in self._frozen(trial.number).intermediate_values:
             trial.report(value, epoch)
         return trial.should_prune()
@@ -97,58 +99,60 @@ class Journal:
         self.study.tell(number, value, self.optuna.trial.TrialState[state])
 
     def best(self) -> optuna.trial.FrozenTrial | None:
-        """The best of the trials that came to their end, the first of equals; None where there is none."""
-        sign = 1 if self.sweep.goal == "highest" else -1
-        return max(self.trials("COMPLETE"), key=lambda one: (sign * (one.value or 0.0), -one.number), default=None)
+        """The best of the completed trials, the first of equals; None where there is none."""
+        sign = 1 if self.sweep.direction == "maximize" else -1
+        return max(
+            self.trials("COMPLETE"), key=lambda trial: (sign * (trial.value or 0.0), -trial.number), default=None
+        )
 
     def importances(self) -> dict[str, float]:
-        """The share of the spread of values that each searched field accounts for; empty where too few tell it.
+        """The share of the variance of values that each field accounts for; empty where trials are too few.
 
         By fANOVA: "An Efficient Approach for Assessing Hyperparameter Importance", Hutter et al. 2014.
         """
         done = self.trials("COMPLETE")
-        if len(done) < 4 or len({one.value for one in done}) < 2:
+        if len(done) < 4 or len({trial.value for trial in done}) < 2:
             return {}
         evaluator = self.optuna.importance.FanovaImportanceEvaluator(seed=self.sweep.seed)
-        found = self.optuna.importance.get_param_importances(self.study, evaluator=evaluator)
-        return {name: float(value) for name, value in found.items() if not math.isnan(value)}
+        shares = self.optuna.importance.get_param_importances(self.study, evaluator=evaluator)
+        return {name: float(value) for name, value in shares.items() if not math.isnan(value)}
 
     def _frozen(self, number: int) -> optuna.trial.FrozenTrial:
         return self.study.get_trials(deepcopy=False)[number]
 
-    def _grid(self) -> list[dict[str, Any]]:
+    def _grid(self) -> list[Values]:
         """Every point once, in an order drawn from the seed: a grid that is cut short has seen a bit of everything."""
-        found = list(self.sweep.grid())
-        random.Random(self.sweep.seed).shuffle(found)
-        return found
+        points = list(self.sweep.grid())
+        random.Random(self.sweep.seed).shuffle(points)
+        return points
 
     def _sampler(self, seed: int) -> optuna.samplers.BaseSampler:
         kind = {"tpe": self.optuna.samplers.TPESampler}.get(self.sweep.sampler, self.optuna.samplers.RandomSampler)
-        found: optuna.samplers.BaseSampler = kind(seed=seed)
-        return found
+        sampler: optuna.samplers.BaseSampler = kind(seed=seed)
+        return sampler
 
 
-def load_optuna() -> Any:
-    """Optuna, without its chatter."""
+def load_optuna() -> ModuleType:
+    """Optuna, without its log messages."""
     try:
         import optuna
         import optuna.storages.journal
     except ImportError:
-        raise MissingExtra("a sweep needs Optuna: pip install 'warmstart[sweep]'") from None
+        raise MissingExtraError("a sweep needs Optuna: pip install 'warmstart[sweep]'") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 
 
-class _Lock:
-    """Optuna's journal file is written by one process at a time, whose death lets go of it at once.
+class _JournalLock:
+    """Lets one process at a time write to Optuna's journal file; its death releases the lock at once.
 
     Optuna's own lock is a file that a killed process leaves behind, and all others then wait half a minute. What a
-    kill or a full disk left of a half-written entry is cut off before the next one is added.
+    kill or a full disk left of a half-written entry is cut off before the next one is appended.
     """
 
     def __init__(self, journal: Path) -> None:
         self.journal = journal
-        self.held: Any = None
+        self.held: AbstractContextManager[None] | None = None
 
     def acquire(self) -> bool:
         self.held = self._hold()
@@ -156,43 +160,30 @@ class _Lock:
         return True
 
     def release(self) -> None:
-        self.held.__exit__(None, None, None)
+        if self.held is not None:
+            self.held.__exit__(None, None, None)
 
     @contextmanager
     def _hold(self) -> Iterator[None]:
-        with alone(self.journal.with_name(f".{self.journal.name}.lock")):
-            mend(self.journal)
+        with hold_lock(self.journal.with_name(f".{self.journal.name}.lock")):
+            drop_torn_line(self.journal)
             yield
 
 
-def mend(journal: Path) -> None:
-    """Cut off an entry that was not written to its end."""
-    if not journal.is_file():
-        return
-    with journal.open("rb+") as file:
-        size = file.seek(0, 2)
-        if not size:
-            return
-        file.seek(size - 1)
-        if file.read(1) == b"\n":
-            return
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
-
-
-def _pruner(sweep: Sweep) -> Any:
+def _pruner(sweep: Sweep) -> optuna.pruners.BasePruner:
     pruners = load_optuna().pruners
     names = {"none": pruners.NopPruner, "median": pruners.MedianPruner, "hyperband": pruners.HyperbandPruner}
-    return names[sweep.prune]()
+    pruner: optuna.pruners.BasePruner = names[sweep.pruner]()
+    return pruner
 
 
-def _suggest(trial: optuna.trial.Trial, name: str, found: Range) -> float:
-    if found.whole:
-        low, high, step = int(found.low), int(found.high), int(found.step or 1)
-        return trial.suggest_int(name, low, high, step=step, log=found.log)
-    return trial.suggest_float(name, found.low, found.high, step=found.step, log=found.log)
+def _suggest(trial: optuna.trial.Trial, name: str, choices: SearchRange) -> float:
+    if choices.integer:
+        low, high, step = int(choices.low), int(choices.high), int(choices.step or 1)
+        return trial.suggest_int(name, low, high, step=step, log=choices.log)
+    return trial.suggest_float(name, choices.low, choices.high, step=choices.step, log=choices.log)
 
 
-def _plain(value: Any) -> Any:
-    """A choice as Optuna keeps it: a list or a mapping becomes text."""
+def _plain(value: Value) -> Value:
+    """A choice as Optuna stores it: a list or a mapping becomes text."""
     return json.dumps(value, sort_keys=True) if isinstance(value, list | dict) else value

@@ -1,4 +1,4 @@
-"""Answers held back where the model is not sure enough: the label is left empty, and every answer says so."""
+"""Abstention: where the model is not confident enough, the label is left empty and the answer says so."""
 
 from __future__ import annotations
 
@@ -6,24 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from warmstart.errors import RecipeError
-from warmstart.tasks.base import Task
-
-EMPTIED = ("label", "ending")
-"""What of an answer is left empty; its probabilities stay."""
+from warmstart.tasks.base import AnyTask
 
 
-def check_least(task: Task[Any], least: float) -> None:
-    """Refuse a least confidence for a task whose answers have none."""
-    if not task.likeliest:
+def check_min_confidence(task: AnyTask, min_confidence: float) -> None:
+    """Refuse a minimum confidence for a task whose answers have none."""
+    if not task.single_choice:
         raise RecipeError(
-            f"--least-confidence {least}: {task.name} gives no answer with one probability here; "
-            "it can be said for classify (one label), relate and choose"
+            f"--min-confidence {min_confidence}: {task.name} gives no label with a probability here, so there is "
+            "nothing to compare it with; leave it out"
         )
 
 
-def held_back(answer: Mapping[str, Any], least: float) -> dict[str, Any]:
-    """The answer with `answered`: false, and the label empty, where its probability is below the least."""
-    sure = answer["probability"] >= least
-    return {name: None if name in EMPTIED and not sure else value for name, value in answer.items()} | {
-        "answered": sure
-    }
+def abstain(task: AnyTask, answer: Mapping[str, Any], min_confidence: float) -> dict[str, Any]:
+    """The answer with `answered`: false, and the label empty, where its probability is below the minimum."""
+    sure = answer["probability"] >= min_confidence
+    emptied = () if sure else task.answer_fields
+    return {**{name: None if name in emptied else value for name, value in answer.items()}, "answered": sure}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from warmstart.errors import RecipeError, nearest
+from warmstart.storage.files import atomic_file, open_atomic
 
 Answers = Iterable[Mapping[str, Any]]
 
@@ -24,13 +24,7 @@ def write_answers(answers: Answers, path: Path) -> int:
     }
     if path.suffix not in writers:
         raise RecipeError(f"--out {path}: found suffix {path.suffix!r}; {nearest(path.suffix, writers)}")
-    staging = path.with_name(f".{path.name}.{os.getpid()}.staging")
-    try:
-        count = writers[path.suffix](answers, staging)
-        staging.replace(path)
-    finally:
-        staging.unlink(missing_ok=True)
-    return count
+    return writers[path.suffix](answers, path)
 
 
 def flat(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,7 +37,7 @@ def flat(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 def _jsonl(answers: Answers, path: Path) -> int:
     count = 0
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    with open_atomic(path) as file:
         for answer in answers:
             file.write(json.dumps(answer, ensure_ascii=False) + "\n")
             count += 1
@@ -52,7 +46,7 @@ def _jsonl(answers: Answers, path: Path) -> int:
 
 def _csv(answers: Answers, path: Path) -> int:
     count = 0
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with open_atomic(path) as file:
         writer: csv.DictWriter[str] | None = None
         for answer in answers:
             row = flat(answer)
@@ -69,16 +63,17 @@ def _parquet(answers: Answers, path: Path) -> int:
     import pyarrow.parquet as pq
 
     count, writer, pending = 0, None, iter(answers)
-    try:
-        while chunk := [flat(answer) for answer in itertools.islice(pending, 10_000)]:
-            # Later chunks are of the first one's types, even where all of a column is null; text where it is so there.
-            rows = pa.Table.from_pylist(chunk)
-            writer = writer or pq.ParquetWriter(path, _with_types(rows.schema))
-            writer.write_table(rows.cast(writer.schema))
-            count += len(chunk)
-    finally:
-        if writer:
-            writer.close()
+    with atomic_file(path) as staging:
+        try:
+            while chunk := [flat(answer) for answer in itertools.islice(pending, 10_000)]:
+                # Later chunks have the types of the first, even where all of a column is null there: then it is text.
+                rows = pa.Table.from_pylist(chunk)
+                writer = writer or pq.ParquetWriter(staging, _with_types(rows.schema))
+                writer.write_table(rows.cast(writer.schema))
+                count += len(chunk)
+        finally:
+            if writer:
+                writer.close()
     return count
 
 

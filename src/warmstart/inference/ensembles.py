@@ -1,4 +1,4 @@
-"""Several models that answer as one: what they say is averaged before the task reads an answer in it."""
+"""Ensembles: several models that answer as one, their outputs averaged before the task decodes them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import torch
+from transformers import PreTrainedModel
 
 from warmstart.errors import ModelError
-from warmstart.tasks.base import Mixing
+from warmstart.tasks.base import Averaging
 
 MEMBERS = "members"
 """The folder in a model folder that holds each member as a model folder of its own, `0` and up."""
@@ -18,7 +19,7 @@ MEMBERS = "members"
 def members_of(folder: Path, manifest: Mapping[str, Any]) -> list[Path]:
     """The members' folders by their number, as the manifest lists their files; none for a single model."""
     parts = (PurePosixPath(name).parts for name in manifest["files"])
-    names = {one[1] for one in parts if one[0] == MEMBERS and len(one) > 2}
+    names = {part[1] for part in parts if part[0] == MEMBERS and len(part) > 2}
     if sorted(names) != sorted(str(number) for number in range(len(names))):
         raise ModelError(f"{folder / MEMBERS}: found {', '.join(sorted(names))}, expected folders numbered from 0 on")
     return [folder / MEMBERS / str(number) for number in range(len(names))]
@@ -31,20 +32,20 @@ class Ensemble(torch.nn.Module):
         how: As `Task.mixing` says.
     """
 
-    def __init__(self, members: Sequence[Any], how: Mixing) -> None:
+    def __init__(self, members: Sequence[PreTrainedModel], how: Averaging) -> None:
         super().__init__()
         self.members = torch.nn.ModuleList(members)
         self.how = how
         self.config = members[0].config
 
-    def forward(self, **inputs: Any) -> dict[str, torch.Tensor]:
+    def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """Each output of a name, mixed over the members; logits again, so that a task reads them as any."""
         each = [dict(member(**inputs).items()) for member in self.members]
         names = [name for name, one in each[0].items() if torch.is_tensor(one)]
         return {name: mix([one[name] for one in each], self.how) for name in names}
 
 
-def mix(outputs: Sequence[torch.Tensor], how: Mixing) -> torch.Tensor:
+def mix(outputs: Sequence[torch.Tensor], how: Averaging) -> torch.Tensor:
     """Logits whose chances are the mean of those that the given logits say, or the mean of the logits themselves."""
     every = torch.stack([one.double() for one in outputs])
     if how == "softmax":

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from warmstart.errors import ModelError
-from warmstart.storage.artifacts import MANIFEST, describe, verify
+from warmstart.storage.artifacts import MANIFEST, checksum, verify
 from warmstart.storage.json_files import read_object
 
 FOLDER = "onnx"
@@ -32,7 +32,7 @@ def open_export(folder: Path) -> tuple[Path, dict[str, Any]]:
     """The export of a model folder and what its file says, whole and of the model that stands there now."""
     place = export_of(folder)
     run = folder.parent if folder.name == "model" else folder
-    again = f"write one with: warmstart export {run} --to onnx"
+    again = f"write one with: warmstart export {run}"
     if place is None:
         raise ModelError(f"{run} has no export for this engine; {again}")
     verify(place)
@@ -44,4 +44,4 @@ def open_export(folder: Path) -> tuple[Path, dict[str, Any]]:
 
 def source_of(folder: Path) -> str:
     """What names the content of a model folder."""
-    return str(describe(folder / MANIFEST)["sha256"])
+    return str(checksum(folder / MANIFEST)["sha256"])

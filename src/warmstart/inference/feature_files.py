@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warmstart.errors import ModelError, RecipeError, nearest
+from warmstart.storage.files import atomic_file, open_atomic_binary
 
 Chunks = Iterable[tuple[list[str], npt.NDArray[np.float32]]]
 """Places of some rows, and their vectors."""
@@ -29,13 +29,7 @@ def write_vectors(chunks: Chunks, path: Path, shape: tuple[int, ...], store: str
         store: `fp32`, or `fp16` for half the size.
     """
     check_out(path, store)
-    staging = path.with_name(f".{path.name}.{os.getpid()}.staging")
-    try:
-        count = _WRITERS[path.suffix](_stored(chunks, KINDS[store]), staging, shape, KINDS[store])
-        staging.replace(path)
-    finally:
-        staging.unlink(missing_ok=True)
-    return count
+    return _WRITERS[path.suffix](_stored(chunks, KINDS[store]), path, shape, KINDS[store])
 
 
 def check_out(path: Path, store: str) -> None:
@@ -45,7 +39,7 @@ def check_out(path: Path, store: str) -> None:
     if not path.parent.is_dir():
         raise RecipeError(f"--out {path}: there is no folder {path.parent}; make it first")
     if store not in KINDS:
-        raise RecipeError(f"--store: found {store!r}; {nearest(store, KINDS)}")
+        raise RecipeError(f"--dtype: found {store!r}; {nearest(store, KINDS)}")
 
 
 def _stored(chunks: Chunks, kind: Any) -> Iterable[tuple[list[str], npt.NDArray[Any]]]:
@@ -58,7 +52,7 @@ def _stored(chunks: Chunks, kind: Any) -> Iterable[tuple[list[str], npt.NDArray[
         )
         if lost.any():
             where = places[int(lost.argmax())]
-            raise ModelError(f"{where}: its vector has a number that fp16 cannot hold (past 65504); say --store fp32")
+            raise ModelError(f"{where}: its vector has a number that fp16 cannot hold (past 65504); use --dtype fp32")
         yield places, small
 
 
@@ -71,7 +65,7 @@ def _parquet(chunks: Chunks, path: Path, shape: tuple[int, ...], kind: Any) -> i
         vector = pa.list_(vector, size)
     schema = pa.schema([("row", pa.string()), ("vector", vector)])
     count = 0
-    with pq.ParquetWriter(path, schema) as writer:
+    with atomic_file(path) as staging, pq.ParquetWriter(staging, schema) as writer:
         for places, vectors in chunks:
             array = pa.array(vectors.reshape(-1))
             for size in reversed(shape):
@@ -83,7 +77,7 @@ def _parquet(chunks: Chunks, path: Path, shape: tuple[int, ...], kind: Any) -> i
 
 def _npy(chunks: Chunks, path: Path, shape: tuple[int, ...], kind: Any) -> int:
     count = 0
-    with path.open("wb") as file:
+    with open_atomic_binary(path) as file:
         _header(file, count, shape, kind)
         for places, vectors in chunks:
             file.write(np.ascontiguousarray(vectors).data)

@@ -1,6 +1,6 @@
 """Features: vectors of texts from any layer of an encoder, as many texts as there are, in the memory of a few.
 
-extractor = Extractor.load("sentence-transformers/all-MiniLM-L6-v2", layers="concat-4", tokens="mean")
+extractor = Extractor.load("sentence-transformers/all-MiniLM-L6-v2", layers="concat-4", pooling="mean")
 vectors = extractor.vectors(["one text", "and another"])
 """
 
@@ -15,25 +15,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from warmstart.errors import DataError, ModelError, RecipeError
 from warmstart.inference.batching import ROWS, alike
 from warmstart.inference.ensembles import MEMBERS, members_of
 from warmstart.inference.predictor import Text, model_folder
-from warmstart.models.hidden_states import hidden_states, pooling_of
-from warmstart.models.loading import load_alone, load_config, load_tokenizer, most_tokens
+from warmstart.models.hidden_states import build_pooling, hidden_states
+from warmstart.models.loading import load_config, load_encoder, load_tokenizer, max_tokens_of
 from warmstart.models.pooling import SlicePooling
-from warmstart.models.precision import computing, resolve
+from warmstart.models.precision import autocast, resolve_precision
 from warmstart.storage.artifacts import verify
-from warmstart.tasks.shared.task_config import FILE, open_task
+from warmstart.tasks.shared.saved_task import FILE, SavedTask
 from warmstart.tasks.shared.text_inputs import encode_texts, pad
-from warmstart.text.windows import DEFAULT_TOKENS, Cut, Frame, Window
+from warmstart.text.windows import DEFAULT_TOKENS, Frame, Truncation, Window
 
 Vectors = npt.NDArray[np.float32]
 Row = Mapping[str, Any]
 BUFFER = 1024
 """Rows read ahead, so that those of like length can share a batch; their vectors are held, too."""
-LEARNED = {"layers": "mix", "tokens": "attention"}
+LEARNED = {"layers": "scalar-mix", "pooling": "attention"}
 """Ways to pool that have to be trained first."""
 
 
@@ -53,32 +54,32 @@ class Extractor:
 
     def __init__(
         self,
-        encoder: Any,
-        tokenizer: Any,
+        encoder: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
         window: Window,
         layers: str | int = "last",
         pooling: str = "mean",
         precision: str = "fp32",
     ) -> None:
-        for name, said in {"layers": layers, "pooling": pooling}.items():
-            if said == LEARNED[name]:
+        for name, value in {"layers": layers, "pooling": pooling}.items():
+            if value == LEARNED[name]:
                 raise RecipeError(
-                    f"{name}: found {said}, a mean that is learned in training; features need one that is not"
+                    f"{name}: found {value}, which is learned in training; choose one that is not for features"
                 )
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.encoder = encoder.eval().to(self.device)
         self.tokenizer = tokenizer
         self.window = window
-        self.cut = Cut()
-        self.precision = resolve(precision, encoder.config)
+        self.cut = Truncation()
+        self.precision = resolve_precision(precision, encoder.config)
         chosen = range(encoder.config.num_hidden_layers + 1) if layers == "all" else [layers]
-        self.poolings = [pooling_of(encoder.config, one, pooling) for one in chosen]
-        widths = {pooling.width for pooling in self.poolings}
+        self.poolings = [build_pooling(encoder.config, one, pooling) for one in chosen]
+        widths = {pooling.output_size for pooling in self.poolings}
         if len(widths) > 1:
             raise RecipeError(
                 f"layers: found all, but the encoder's layers are {sorted(widths)} wide; give one by its number"
             )
-        self.width = sum(pooling.width for pooling in self.poolings)
+        self.width = sum(pooling.output_size for pooling in self.poolings)
         self.shape = (len(self.poolings), *widths) if layers == "all" else (*widths,)
         self.slices = SlicePooling("mean", self.width)
 
@@ -103,23 +104,25 @@ class Extractor:
         """
         name, trained = _open(model)
         tokenizer = load_tokenizer(name)
-        most = most_tokens(load_config(name), tokenizer)
-        return cls(load_alone(name), tokenizer, _window(trained, max_tokens, window, most), layers, pooling, precision)
+        most = max_tokens_of(load_config(name), tokenizer)
+        return cls(
+            load_encoder(name), tokenizer, _window(trained, max_tokens, window, most), layers, pooling, precision
+        )
 
     def vectors(self, texts: Iterable[Text], batch_size: int = ROWS) -> Vectors:
         """All vectors in one array of shape (texts, …); use `stream` for more than fit into memory."""
-        found = [chunk for _, chunk in self.stream(texts, batch_size)]
-        return np.concatenate(found) if found else np.zeros((0, *self.shape), np.float32)
+        chunks = [vectors for _, vectors in self.stream(texts, batch_size)]
+        return np.concatenate(chunks) if chunks else np.zeros((0, *self.shape), np.float32)
 
     def stream(
-        self, texts: Iterable[Text], batch_size: int = ROWS, told: Callable[[int], object] = lambda count: None
+        self, texts: Iterable[Text], batch_size: int = ROWS, advance: Callable[[int], object] = lambda count: None
     ) -> Iterator[tuple[list[Row], Vectors]]:
         """Some rows at a time with their vectors, in order, reading ahead no more than a buffer of rows.
 
         Args:
             texts: Texts, pairs of them, or rows with `text`, for a pair `pair`, and anything else.
             batch_size: The most rows of tokens that are computed at once.
-            told: Called with the number of texts of each batch when it is done.
+            advance: Called with the number of texts of each batch when it is done.
         """
         pending = _rows(texts)
         first = next(pending, None)
@@ -129,7 +132,7 @@ class Extractor:
         self._check(pair)
         pending = itertools.chain([first], pending)
         while rows := list(itertools.islice(pending, BUFFER)):
-            yield rows, self._vectors(rows, pair, batch_size, told)
+            yield rows, self._vectors(rows, pair, batch_size, advance)
 
     def _check(self, pair: bool) -> None:
         try:
@@ -137,31 +140,31 @@ class Extractor:
         except ValueError as error:
             raise RecipeError(f"window: {error}") from None
 
-    def _vectors(self, rows: Sequence[Row], pair: bool, batch: int, told: Callable[[int], object]) -> Vectors:
+    def _vectors(self, rows: Sequence[Row], pair: bool, batch: int, advance: Callable[[int], object]) -> Vectors:
         names = ("text", "pair") if pair else ("text",)
         columns = {name: [row[name] for row in rows] for name in names}
         features = encode_texts(columns, self.tokenizer, self.window, pair)
         for feature in features:
             self.cut.add(feature)
-        found = np.empty((len(rows), self.width), np.float32)
+        vectors = np.empty((len(rows), self.width), np.float32)
         for chosen in alike(features, batch):
-            found[chosen] = self._run(pad([features[index] for index in chosen], self.tokenizer), batch)
-            told(len(chosen))
-        return found.reshape(len(rows), *self.shape)
+            vectors[chosen] = self._run(pad([features[index] for index in chosen], self.tokenizer), batch)
+            advance(len(chosen))
+        return vectors.reshape(len(rows), *self.shape)
 
     @torch.inference_mode()
     def _run(self, inputs: dict[str, torch.Tensor], batch: int) -> Vectors:
         """Vectors of a padded batch; a text of many slices goes through the encoder a few at a time."""
         slices = inputs.pop("slices", None)
-        every = any(pooling.needs_all for pooling in self.poolings)
-        found = []
+        every = any(pooling.needs_all_layers for pooling in self.poolings)
+        chunks = []
         for start in range(0, len(inputs["input_ids"]), batch):
-            given = {name: tensor[start : start + batch].to(self.device) for name, tensor in inputs.items()}
-            with computing(self.precision, self.device):
-                states = hidden_states(self.encoder, given, every)
-                pooled = [pooling(states, given["attention_mask"]) for pooling in self.poolings]
-            found.append(torch.cat(pooled, dim=-1).float())
-        vectors = torch.cat(found)
+            part = {name: tensor[start : start + batch].to(self.device) for name, tensor in inputs.items()}
+            with autocast(self.precision, self.device):
+                states = hidden_states(self.encoder, part, every)
+                pooled = [pooling(states, part["attention_mask"]) for pooling in self.poolings]
+            chunks.append(torch.cat(pooled, dim=-1).float())
+        vectors = torch.cat(chunks)
         whole: Vectors = (vectors if slices is None else self.slices(vectors, slices)).cpu().numpy()
         return whole
 
@@ -174,7 +177,7 @@ def _open(model: str | Path) -> tuple[str, Window | None]:
     folder = model_folder(path)
     if members_of(folder, verify(folder)):
         raise ModelError(f"{folder} holds several models; give one of them, as {folder / MEMBERS / '0'}")
-    return str(folder), open_task(folder, load_config(str(folder)))[1]
+    return str(folder), SavedTask.read(folder).window
 
 
 def _window(trained: Window | None, max_tokens: int | None, method: str | None, most: int) -> Window:
@@ -183,10 +186,10 @@ def _window(trained: Window | None, max_tokens: int | None, method: str | None, 
         raise RecipeError(f"max_tokens: found {max_tokens}, but the encoder takes at most {most} tokens")
     try:
         if trained is None or method not in {None, trained.method}:
-            found = Window(min(most, DEFAULT_TOKENS) if trained is None else trained.max_tokens, method or "head")
+            base = Window(min(most, DEFAULT_TOKENS) if trained is None else trained.max_tokens, method or "head")
         else:
-            found = trained
-        return replace(found, max_tokens=found.max_tokens if max_tokens is None else max_tokens)
+            base = trained
+        return replace(base, max_tokens=base.max_tokens if max_tokens is None else max_tokens)
     except ValueError as error:
         raise RecipeError(f"window: {error}") from None
 
@@ -198,9 +201,9 @@ def _rows(texts: Iterable[Text]) -> Iterator[Row]:
         row: Row = {"text": text} if isinstance(text, str) else text if isinstance(text, Mapping) else {}
         if isinstance(text, list | tuple) and len(text) == 2:
             row = {"text": text[0], "pair": text[1]}
-        found = set(row) & {"text", "pair"}
-        wanted = wanted or found
-        if "text" not in found or found != wanted or not all(isinstance(row[name], str) for name in found):
+        columns = set(row) & {"text", "pair"}
+        wanted = wanted or columns
+        if "text" not in columns or columns != wanted or not all(isinstance(row[name], str) for name in columns):
             like = ', all alike: a string each, or a pair each, as ("first", "second")'
             raise DataError(f"text {number}: found {text!r}; expected texts{like}")
         if not row["text"].strip():

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from transformers import PreTrainedTokenizerBase
 
 from warmstart.errors import ModelError
 from warmstart.inference.batching import ROWS, alike, size
@@ -21,11 +22,12 @@ from warmstart.inference.engines.opening import Opener, check_names
 from warmstart.inference.engines.trial import settle
 from warmstart.inference.ensembles import Ensemble, members_of
 from warmstart.models.architectures import is_pooled
-from warmstart.models.loading import load_config, load_encoder, load_tokenizer, most_tokens
+from warmstart.models.loading import load_config, load_model, load_tokenizer, max_tokens_of
 from warmstart.storage.artifacts import verify
-from warmstart.tasks.base import Task
-from warmstart.tasks.shared.task_config import FILE, open_task, saved_temperature
-from warmstart.text.windows import Cut, Frame, Window
+from warmstart.tasks.base import AnyTask
+from warmstart.tasks.shared.protocols import EncodesQueries, HasTensors, ReadsWindows, extended_model
+from warmstart.tasks.shared.saved_task import FILE, open_task
+from warmstart.text.windows import Frame, Truncation, Window
 
 Text = str | Sequence[Any] | Mapping[str, Any]
 """A text, a pair of texts, or a row with the task's columns."""
@@ -42,17 +44,17 @@ class Predictor:
     """Answers for texts, in the order they are given.
 
     Attributes:
-        cut: How much of the texts answered so far the window left out.
-        temperature: What the logits are divided by where answers compete (Guo et al. 2017): it makes probabilities
-            calibrated, and no other answer the likeliest.
-        trial: With the engine `auto`, what was chosen and how fast the others were; None before the first answer.
+        cut: How much of the texts answered so far the window has truncated.
+        temperature: What the logits are divided by where labels compete (Guo et al. 2017): it calibrates
+            probabilities, and changes no label.
+        trial: With the engine `auto`, which one was chosen and how fast the others were; None before the first answer.
     """
 
     def __init__(
         self,
         engine: Engine,
-        tokenizer: Any,
-        task: Task[Any],
+        tokenizer: PreTrainedTokenizerBase,
+        task: AnyTask,
         window: Window,
         temperature: float = 1.0,
     ) -> None:
@@ -60,39 +62,42 @@ class Predictor:
         self.tokenizer = tokenizer
         self.task = task
         self.window = window
-        self.cut = Cut()
+        self.cut = Truncation()
         self.trial: dict[str, Any] | None = None
-        self.temperature = temperature if task.likeliest else 1.0
+        self.temperature = temperature if task.single_choice else 1.0
 
     @classmethod
     def load(cls, path: str | Path, precision: str = "fp32", engine: str = "torch") -> Predictor:
         """Open a run, or the model folder of one.
 
         Args:
-            engine: What computes: `torch`; `onnx` or `openvino`, which want an export of the run; or `auto`, the
-                fastest of those in a trial of some seconds on the first texts.
+            engine: `torch`; `onnx` or `openvino`, which need an export of the run; or `auto`, the fastest of those in
+                a trial of a few seconds on the first texts.
             precision: `fp32` (what plain `transformers` computes), `bf16`, `fp16`, `int8`, or `auto` for the fastest.
         """
         check_names(engine, precision)
         folder = model_folder(path)
         members = members_of(folder, verify(folder)) or [folder]
         config = load_config(str(members[0]))
-        task, window = open_task(folder, config)
+        task, saved = open_task(folder, config)
+        window = saved.window
         tokenizer = load_tokenizer(str(members[0]))
-        if window.method == "slices" and not (task.own_windows or is_pooled(config)):
+        if window.method == "slices" and not (isinstance(task, ReadsWindows) or is_pooled(config)):
             raise ModelError(f"{folder / FILE}: window.method: found slices, but the model in config.json takes none")
-        _check_window(folder, window, most_tokens(config, tokenizer), Frame.of(tokenizer, task.pair), task.pair)
-        task.restore(members[0])
+        _check_window(folder, window, max_tokens_of(config, tokenizer), Frame.of(tokenizer, task.pair), task.pair)
+        if isinstance(task, HasTensors):
+            task.load_tensors(members[0])
 
-        def model() -> Any:
-            opened = (load_encoder(str(member), task.auto_class, {}, tokenizer).model for member in members)
-            return _as_one([task.ready(one, member) for one, member in zip(opened, members, strict=True)], task)
+        def model() -> torch.nn.Module:
+            loaded = (load_model(str(member), task.auto_class, {}, tokenizer).model for member in members)
+            both = zip(loaded, members, strict=True)
+            return _as_one([extended_model(task, model, member) for model, member in both], task)
 
         opened = Opener(folder, config, model).open(engine, precision)
-        return cls(opened, tokenizer, task, window, saved_temperature(folder))
+        return cls(opened, tokenizer, task, window, saved.temperature)
 
     def by(self, engine: Engine) -> Predictor:
-        """The same model in another engine."""
+        """The same model with another engine."""
         return Predictor(engine, self.tokenizer, self.task, self.window, self.temperature)
 
     def predict(self, texts: Sequence[Text], batch: int = ROWS) -> list[dict[str, Any]]:
@@ -101,7 +106,7 @@ class Predictor:
         Args:
             batch: The most rows of tokens that are computed at once; a text in slices has several.
         """
-        return list(self.stream((self.task.row(text, number) for number, text in enumerate(texts, 1)), batch))
+        return list(self.stream((self.task.parse_input(text, number) for number, text in enumerate(texts, 1)), batch))
 
     def stream(self, rows: Iterable[Mapping[str, Any]], batch: int = ROWS) -> Iterator[dict[str, Any]]:
         """One answer for each row, in order, reading ahead no more than a buffer of features."""
@@ -109,10 +114,10 @@ class Predictor:
         held: list[Encoded] = []
         count = tokens = 0
         while chunk := _chunk(pending):
-            found = self.encode(chunk)
-            held += found
-            count += sum(len(features) for _, features in found)
-            tokens += sum(size(feature) for _, features in found for feature in features)
+            encoded = self.encode(chunk)
+            held += encoded
+            count += sum(len(features) for _, features in encoded)
+            tokens += sum(size(feature) for _, features in encoded for feature in features)
             if count >= BUFFER or tokens >= BUFFERED:
                 yield from self._answer(held, batch)
                 held, count, tokens = [], 0, 0
@@ -120,25 +125,26 @@ class Predictor:
             yield from self._answer(held, batch)
 
     def encode(self, rows: Sequence[Mapping[str, Any]]) -> list[Encoded]:
-        """Each row with its features; counts what the window cut."""
-        given = {name: [row[name] for row in rows] for name in self.task.reads if name in rows[0]}
-        found: list[Encoded] = [(row, []) for row in rows]
-        for number, feature in enumerate(self.task.ask(given, self.tokenizer, self.window)):
-            found[feature.get("of", number)][1].append(feature)
-        for _, features in found:
+        """Each row with its features; counts what the window truncates."""
+        given = {name: [row[name] for row in rows] for name in self.task.input_columns if name in rows[0]}
+        encoded: list[Encoded] = [(row, []) for row in rows]
+        encode = self.task.encode_query if isinstance(self.task, EncodesQueries) else self.task.encode
+        for number, feature in enumerate(encode(given, self.tokenizer, self.window)):
+            encoded[feature.get("sample", number)][1].append(feature)
+        for _, features in encoded:
             self.cut.add(features[0])
-        return found
+        return encoded
 
     def _answer(self, held: Sequence[Encoded], batch: int) -> Iterator[dict[str, Any]]:
-        """The answers of rows; what is held of a feature once it was computed is what the task reads in its outputs."""
+        """The answers to rows; of a computed feature, only what the task decodes from its outputs is held."""
         flat = [feature for _, features in held for feature in features]
-        batch = min(batch, self.task.at_once or batch)
-        self.engine, told = settle(self.engine, flat, self.collate)
-        self.trial = told or self.trial
+        batch = min(batch, self.task.max_batch or batch)
+        self.engine, trial = settle(self.engine, flat, self.collate)
+        self.trial = trial or self.trial
         parts: list[Any] = [None] * len(flat)
         for chosen in alike(flat, batch):
             together = [flat[index] for index in chosen]
-            for index, part in zip(chosen, self.task.read(self._outputs(together), together), strict=True):
+            for index, part in zip(chosen, self.task.decode(self._outputs(together), together), strict=True):
                 parts[index] = part
         start = 0
         for row, features in held:
@@ -146,14 +152,14 @@ class Predictor:
             start += len(features)
 
     def compute(self, features: Sequence[Mapping[str, Any]], name: str, batch: int = ROWS) -> npt.NDArray[np.float32]:
-        """One of the model's outputs, by its name, for features of one row each; counts what the window cut."""
-        found: dict[int, npt.NDArray[np.float32]] = {}
+        """One of the model's outputs, by its name, for features of one row each; counts what the window truncates."""
+        by_index: dict[int, npt.NDArray[np.float32]] = {}
         for feature in features:
             self.cut.add(feature)
         for chosen in alike(features, batch):
             outputs = self._outputs([features[index] for index in chosen])[name].numpy()
-            found.update(zip(chosen, outputs, strict=True))
-        return np.stack([found[index] for index in range(len(features))])
+            by_index.update(zip(chosen, outputs, strict=True))
+        return np.stack([by_index[index] for index in range(len(features))])
 
     def _outputs(self, features: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
         outputs = self.engine.compute(self.collate(features))
@@ -166,11 +172,11 @@ class Predictor:
         return self.task.collate(list(map(dict, features)), self.tokenizer)
 
 
-def _as_one(models: Sequence[Any], task: Task[Any]) -> Any:
+def _as_one(models: Sequence[torch.nn.Module], task: AnyTask) -> torch.nn.Module:
     """The model, or several as an ensemble."""
     if len(models) == 1:
         return models[0]
-    how = task.mixing(task.options)
+    how = task.ensemble_averaging(task.options)
     if how is None:
         raise ModelError(f"found {len(models)} models, but answers of {task.name} cannot be averaged; expected one")
     return Ensemble(models, how)
@@ -178,20 +184,20 @@ def _as_one(models: Sequence[Any], task: Task[Any]) -> Any:
 
 def _chunk(rows: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The next rows, as many as are turned into features at a time."""
-    found, size = [], 0
+    chunk, size = [], 0
     for row in itertools.islice(rows, CHUNK):
-        found.append(row)
+        chunk.append(row)
         size += sum(len(value) for value in row.values() if isinstance(value, str))
         if size >= CHARACTERS:
             break
-    return found
+    return chunk
 
 
 def _check_window(folder: Path, window: Window, most: int, frame: Frame, pair: bool) -> None:
     """Refuse a saved window that the saved encoder and tokenizer cannot have been trained with."""
     try:
         if window.max_tokens > most:
-            raise ValueError(f"tokens: found {window.max_tokens}, but the encoder takes at most {most}")
+            raise ValueError(f"max_tokens: found {window.max_tokens}, but the encoder takes at most {most}")
         window.check(frame, pair)
     except ValueError as error:
         raise ModelError(f"{folder / FILE}: window.{error}") from None

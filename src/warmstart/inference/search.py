@@ -1,4 +1,4 @@
-"""Searching documents with a bi-encoder: their vectors are computed once, and each query is held against all of them.
+"""Semantic search with a bi-encoder: documents are embedded once, and each query is compared with all of them.
 
 index = Index.of(predictor, documents)
 index.search(["how are glacier caves formed?"], top=5)
@@ -14,7 +14,9 @@ import numpy as np
 from warmstart.errors import RecipeError
 from warmstart.inference.batching import ROWS
 from warmstart.inference.predictor import Predictor
+from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.nearest_neighbours import Neighbours, Vectors
+from warmstart.tasks.shared.protocols import SearchesDocuments
 
 CHUNK = 1024
 """Texts whose tokens are held at a time."""
@@ -28,7 +30,7 @@ class Index:
     Args:
         documents: The texts, in the order that decides between equal scores.
         vectors: One for each.
-        ids: Names of the documents; None for their place, from 0.
+        ids: Ids of the documents; None for their index, from 0.
     """
 
     def __init__(
@@ -65,14 +67,22 @@ def vectors_of(predictor: Predictor, texts: Sequence[str], side: str, batch: int
         side: `query` or `document`, which may have prompts of their own.
     """
     task = predictor.task
-    encode = getattr(task, "encode_alone", None)
-    if encode is None or not predictor.engine.gives_vectors:
-        raise RecipeError("search: this model gives no vectors; expected one of `task: {name: rank, kind: bi}`")
-    found = []
+    if not (isinstance(task, SearchesDocuments) and predictor.engine.gives_vectors):
+        raise RecipeError("search: this model gives no vectors; expected one of `task: {name: rank, encoder: bi}`")
+    chunks = []
     for start in range(0, len(texts), CHUNK):
-        features = encode(texts[start : start + CHUNK], side, predictor.tokenizer, predictor.window)
-        found.append(predictor.compute(features, "documents", batch))
-    return np.concatenate(found)
+        features = task.encode_texts(texts[start : start + CHUNK], side, predictor.tokenizer, predictor.window)
+        chunks.append(predictor.compute(features, "documents", batch))
+    return np.concatenate(chunks)
+
+
+def searches_documents(task: AnyTask, collection: bool) -> bool:
+    """Whether rows of a task are evaluated by a search among all documents, not each by itself.
+
+    Args:
+        collection: Whether there are documents besides those of the rows.
+    """
+    return isinstance(task, SearchesDocuments) and task.searches_documents(collection)
 
 
 def rank_rows(
@@ -86,22 +96,22 @@ def rank_rows(
         rows: Columns of queries and documents, with their ids where they have any.
         collection: Columns `id` and `text`.
     """
-    asked = list(rows.get("query_id", rows["query"]))
-    given = list(rows.get("document_id", rows["document"]))
-    queries = dict(zip(asked, rows["query"], strict=True))
-    documents = dict(zip(given, rows["document"], strict=True))
+    query_ids = list(rows.get("query_id", rows["query"]))
+    document_ids = list(rows.get("document_id", rows["document"]))
+    queries = dict(zip(query_ids, rows["query"], strict=True))
+    documents = dict(zip(document_ids, rows["document"], strict=True))
     documents |= {text: text for text in rows.get("negative", ())}
     if collection is not None:
         documents = dict(zip(collection["id"], collection["text"], strict=True))
     number = {key: place for place, key in enumerate(documents)}
     wanted: dict[str, list[int]] = {}
-    for place, key in enumerate(asked):
+    for place, key in enumerate(query_ids):
         wanted.setdefault(key, []).append(place)
-    answers: list[dict[str, Any]] = [{} for _ in asked]
+    answers: list[dict[str, Any]] = [{} for _ in query_ids]
     for key, best, score in _rankings(predictor, queries, list(documents.values())):
         rank = {at: place for place, at in enumerate(best, 1)}
         for place in wanted[key]:
-            at = number[given[place]]
+            at = number[document_ids[place]]
             answers[place] = {"score": score(at), "rank": rank.get(at)}
     yield from answers
 
@@ -121,8 +131,8 @@ def _rankings(
     neighbours = Neighbours(vectors)
     keys = list(queries)
     for start in range(0, len(keys), CHUNK):
-        some = keys[start : start + CHUNK]
-        asked = vectors_of(predictor, [queries[key] for key in some], "query")
-        _, places = neighbours.closest(asked, DEPTH)
-        for key, own, best in zip(some, asked, places.tolist(), strict=True):
-            yield key, best, (vectors @ own).item
+        chunk = keys[start : start + CHUNK]
+        query_vectors = vectors_of(predictor, [queries[key] for key in chunk], "query")
+        _, places = neighbours.closest(query_vectors, DEPTH)
+        for key, query_vector, best in zip(chunk, query_vectors, places.tolist(), strict=True):
+            yield key, best, (vectors @ query_vector).item

@@ -1,1 +1,1 @@
-"""Looking into encoders: what they know, and how alike two of them are. Nothing here trains a model."""
+"""Inspecting encoders: what they know, and how similar two of them are. Nothing here trains a model."""

@@ -1,9 +1,9 @@
-"""Forgetting: how much of what an encoder knew before a training it still knows, seen on general text.
+"""Forgetting: how much of what an encoder knew before a training it still knows, measured on general text.
 
-Two marks, neither of which needs labels: whether masked tokens are still found by the reader of the starting encoder,
-and how alike the states of each layer are to what they were (linear CKA). A high rate destroys both ("How to Fine-Tune
-BERT for Text Classification?", Sun et al. 2019, §5.3.3; "Catastrophic interference in connectionist networks",
-McCloskey and Cohen 1989).
+Two measures, neither of which needs labels: whether masked tokens are still predicted by the reader of the reference
+encoder, and how similar the states of each layer are to what they were (linear CKA). A high learning rate destroys both
+("How to Fine-Tune BERT for Text Classification?", Sun et al. 2019, §5.3.3; "Catastrophic interference in connectionist
+networks", McCloskey and Cohen 1989).
 """
 
 from __future__ import annotations
@@ -11,67 +11,73 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from warmstart.inspection.agreement import Agreement
-from warmstart.inspection.masked_texts import Exam
-from warmstart.inspection.token_reader import Reader, states_of_masked
-from warmstart.models.hidden_states import encoder_in, hidden_states
-from warmstart.models.precision import Precision, computing
+from warmstart.inspection.cka import LinearCKA
+from warmstart.inspection.masked_texts import MaskedTexts
+from warmstart.inspection.token_reader import TokenReader, masked_states
+from warmstart.models.hidden_states import encoder_of, hidden_states
+from warmstart.models.precision import Precision, autocast
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
-class Forgetting:
+class RemainingKnowledge:
     """What an encoder still knows."""
 
     loss: float | None
     """Mean loss of the masked tokens; None where the tokenizer has no mask token."""
     accuracy: float | None
-    """Share of the masked tokens that are found."""
-    agreement: list[float]
-    """Linear CKA of each layer with the starting encoder, embeddings first; 1 where nothing has changed."""
+    """Share of the masked tokens that are predicted right."""
+    cka: list[float]
+    """Linear CKA of each layer with the reference encoder, embeddings first; 1 where nothing has changed."""
 
 
-def measure(
-    model: Any, exam: Exam, start: Any, reader: Reader | None = None, precision: Precision = "fp32"
-) -> Forgetting:
-    """Ask an encoder, under whatever head it has, what it still knows; nothing of the model is changed.
+def measure_forgetting(
+    model: nn.Module,
+    texts: MaskedTexts,
+    reference: PreTrainedModel,
+    reader: TokenReader | None = None,
+    precision: Precision = "fp32",
+) -> RemainingKnowledge:
+    """Measure what an encoder still knows, under whatever head it has; nothing of the model is changed.
 
     Args:
-        exam: General text that no reader was fitted on.
-        start: The starting encoder, without a head.
-        reader: A reader of the starting encoder; None to leave masked tokens out.
+        texts: General text that no reader was fitted on.
+        reference: The encoder before training, without a head.
+        reader: A reader of the reference encoder; None to leave masked tokens out.
     """
-    encoder = encoder_in(model)
-    start.to(encoder.device)
-    agreement, loss, right, asked = Agreement(), 0.0, 0, exam.asked if reader else 0
-    with torch.no_grad(), _still(model), _still(start):
-        for batch in exam.batches:
+    encoder = encoder_of(model)
+    reference.to(encoder.device)
+    cka, loss, right, count = LinearCKA(), 0.0, 0, texts.num_masked if reader else 0
+    with torch.no_grad(), _eval_mode(model), _eval_mode(reference):
+        for batch in texts.batches:
             inputs = {name: tensor.to(encoder.device) for name, tensor in batch.inputs.items()}
             real = inputs["attention_mask"].bool()
-            with computing(precision, encoder.device):
-                first, second = (hidden_states(one, inputs, every=True) for one in (start, encoder))
-            agreement.add(*([states[real].float() for states in one] for one in (first, second)))
+            with autocast(precision, encoder.device):
+                layers = [hidden_states(each, inputs, all_layers=True) for each in (reference, encoder)]
+            cka.add(*([states[real].float() for states in each] for each in layers))
             if reader is not None:
-                answers = batch.answers.to(encoder.device)
-                states = states_of_masked(encoder, batch, precision)
-                scores = reader.read(states)
-                loss += float(F.cross_entropy(scores, answers, reduction="sum"))
-                right += int((scores.argmax(dim=-1) == answers).sum())
-    return Forgetting(loss / asked if asked else None, right / asked if asked else None, agreement.values())
+                targets = batch.targets.to(encoder.device)
+                logits = reader.read(masked_states(encoder, batch, precision))
+                loss += float(F.cross_entropy(logits, targets, reduction="sum"))
+                right += int((logits.argmax(dim=-1) == targets).sum())
+    return RemainingKnowledge(loss / count if count else None, right / count if count else None, cka.values())
 
 
 @contextmanager
-def _still(model: nn.Module) -> Iterator[None]:
-    """Dropout off, and every module afterwards as it was."""
-    learning = [module for module in model.modules() if module.training]
+def _eval_mode(model: nn.Module) -> Iterator[None]:
+    """Dropout off, and every module afterwards in the mode it was in."""
+    training = [module for module in model.modules() if module.training]
     model.eval()
     try:
         yield
     finally:
-        for module in learning:
+        for module in training:
             module.training = True

@@ -1,80 +1,84 @@
-"""Texts with some of their tokens masked, the same ones every time: an exam that is set once for many encoders."""
+"""Texts with some of their tokens masked, the same ones every time, to compare many encoders."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
+from warmstart.tasks.base import TextFeature
 from warmstart.tasks.shared.text_inputs import encode_texts, pad
-from warmstart.text.windows import Cut, Window
+from warmstart.text.windows import Truncation, Window
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 SHARE = 0.15
-"""Share of a text's tokens that are masked, as for BERT; each by the mask token, none kept or swapped."""
-BATCH = 32
-"""Texts at once."""
+"""Share of a text's tokens that are masked, as for BERT; each by the mask token, none kept or replaced at random."""
+BATCH_SIZE = 32
 
 
 @dataclass(frozen=True)
-class Batch:
+class MaskedBatch:
     """Some texts, padded, and which of their tokens are masked."""
 
     inputs: dict[str, torch.Tensor]
-    """The texts as they are."""
+    """The texts without masks."""
     masked: torch.Tensor
     """Where a token is masked; nowhere if the tokenizer has no mask token."""
-    hidden: dict[str, torch.Tensor]
+    masked_inputs: dict[str, torch.Tensor]
     """The texts with those tokens masked."""
-    answers: torch.Tensor
-    """The tokens that were there, in order."""
+    targets: torch.Tensor
+    """The tokens that were masked, in order."""
 
 
 @dataclass(frozen=True)
-class Exam:
-    """Batches of texts of like length, and how much of the texts they show."""
+class MaskedTexts:
+    """Batches of texts of similar length, and how much of the texts was truncated."""
 
-    batches: list[Batch]
-    cut: Cut = field(default_factory=Cut)
+    batches: list[MaskedBatch]
+    truncation: Truncation = field(default_factory=Truncation)
 
     @property
-    def asked(self) -> int:
+    def num_masked(self) -> int:
         """How many tokens are masked."""
-        return sum(len(batch.answers) for batch in self.batches)
+        return sum(len(batch.targets) for batch in self.batches)
 
-    def about(self) -> dict[str, Any]:
-        """Its size in plain values."""
-        return {"masked": self.asked, **asdict(self.cut)}
+    def counts(self) -> dict[str, int]:
+        """How many tokens are masked, and how many texts and tokens there are and were truncated."""
+        return {"masked": self.num_masked, **asdict(self.truncation)}
 
 
-def set_exam(texts: Sequence[str], tokenizer: Any, tokens: int) -> Exam:
+def mask_texts(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> MaskedTexts:
     """Mask tokens of each text: which ones is a function of its number and its tokens alone.
 
     Args:
-        tokens: The most tokens that are seen of a text, special ones included; the rest is cut and counted.
+        max_tokens: The most tokens of a text, special tokens included; the rest is truncated and counted.
     """
-    cut = Cut()
-    features = encode_texts({"text": texts}, tokenizer, Window(tokens), False)
+    truncation = Truncation()
+    features = encode_texts({"text": texts}, tokenizer, Window(max_tokens), False)
     for feature in features:
-        cut.add(feature)
+        truncation.add(feature)
     order = sorted(range(len(features)), key=lambda number: len(features[number]["input_ids"]))
-    chunks = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
-    return Exam([_batch([features[number] for number in chunk], chunk, tokenizer) for chunk in chunks], cut)
+    chunks = [order[start : start + BATCH_SIZE] for start in range(0, len(order), BATCH_SIZE)]
+    batches = [_batch([features[number] for number in chunk], chunk, tokenizer) for chunk in chunks]
+    return MaskedTexts(batches, truncation)
 
 
-def _batch(features: list[dict[str, Any]], numbers: list[int], tokenizer: Any) -> Batch:
+def _batch(features: list[TextFeature], numbers: list[int], tokenizer: PreTrainedTokenizerBase) -> MaskedBatch:
     inputs = pad(features, tokenizer)
     ids, real = inputs["input_ids"], inputs["attention_mask"].bool()
     free = real & ~torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
     masked = torch.zeros_like(free)
     if tokenizer.mask_token_id is None:
-        return Batch(inputs, masked, inputs, ids[masked])
+        return MaskedBatch(inputs, masked, inputs, ids[masked])
     for row, number in enumerate(numbers):
-        places = free[row].nonzero().flatten()
-        if len(places):
-            count = max(1, round(SHARE * len(places)))
-            masked[row, places[np.random.default_rng(number).permutation(len(places))[:count]]] = True
-    hidden = {**inputs, "input_ids": ids.masked_fill(masked, tokenizer.mask_token_id)}
-    return Batch(inputs, masked, hidden, ids[masked])
+        positions = free[row].nonzero().flatten()
+        if len(positions):
+            count = max(1, round(SHARE * len(positions)))
+            masked[row, positions[np.random.default_rng(number).permutation(len(positions))[:count]]] = True
+    masked_inputs = {**inputs, "input_ids": ids.masked_fill(masked, tokenizer.mask_token_id)}
+    return MaskedBatch(inputs, masked, masked_inputs, ids[masked])

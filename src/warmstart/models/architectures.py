@@ -1,17 +1,27 @@
-"""What cannot be told by looking at a model: one row an architecture, the only place that knows one by name."""
+"""What a model's structure does not show: one entry an architecture, the only place that knows one by name.
+
+Another package adds an architecture by an entry point of the group `warmstart.architectures`, named by the `model_type`
+of its configuration and leading to an `ArchitectureSpec`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
+
+from warmstart.errors import PluginError
+from warmstart.runtime import plugins
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 
 @dataclass(frozen=True)
-class Row:
-    """What a model of one architecture does not tell by itself.
+class ArchitectureSpec:
+    """What the structure of a model of one architecture does not show.
 
-    All names of modules but `blocks` are relative to the module that holds the list of blocks.
+    All module names but `blocks` are relative to the module that holds the list of blocks.
     """
 
     blocks: str = ""
@@ -21,76 +31,92 @@ class Row:
     head: tuple[str, ...] = ()
     """Modules that follow the last block, though registered before the first."""
     first_block: tuple[str, ...] = ()
-    """Modules beside the blocks that work on what the first block puts out."""
-    shared: bool = False
-    """The blocks take turns, each run several times in a row, until `num_hidden_layers` have been run."""
-    late_positions: bool = False
-    """Positions are counted from the padding id on, so that many fewer than the config says can be used."""
-    half: bool = True
-    """It runs in bf16 and fp16; without, `precision: auto` takes fp32."""
-    reads: Mapping[str, Mapping[str, str]] | None = None
-    """Tokens that the stock sequence head can read, and what the config says where it does; None where not known."""
-    encoder: str = ""
-    """The class of the encoder, where the one of `AutoModel` has a decoder too, as has its stock sequence head."""
-    last_width: str = ""
-    """The config's name for the width of the last hidden state, where it can differ from the others'."""
-    pair: tuple[str, ...] = ()
-    """What its stock model for pretraining has beyond the one with a head for masked tokens alone: a head that says
-    whether two stretches of text belong together, and the pooler which that reads."""
-    global_first: bool = False
-    """Its first token looks at all tokens, and all at it, only where it is told to."""
+    """Modules beside the blocks that work on the output of the first block."""
+    shared_blocks: bool = False
+    """Blocks share their parameters: each runs several times in a row, `num_hidden_layers` runs in all."""
+    offset_positions: bool = False
+    """Positions are counted from the padding id on, so that fewer can be used than the config says."""
+    half_precision: bool = True
+    """It runs in bf16 and fp16; where not, `precision: auto` is fp32."""
+    stock_poolings: Mapping[str, Mapping[str, str]] | None = None
+    """The token poolings of the stock sequence head, and the config values that choose each; None if unknown."""
+    encoder_class: str = ""
+    """The class of the encoder, if that of `AutoModel` has a decoder too, as then has its stock sequence head."""
+    last_hidden_size: str = ""
+    """The config attribute with the size of the last hidden state, if that can differ from `hidden_size`."""
+    pair_modules: tuple[str, ...] = ()
+    """What its stock model for pretraining has beyond the one for masked tokens alone: a head that classifies pairs of
+    texts (next sentence, sentence order), and the pooler that this head reads."""
+    global_first_token: bool = False
+    """Its first token has global attention only if a `global_attention_mask` asks for it."""
 
 
 CLS: Mapping[str, Mapping[str, str]] = {"cls": {}}
 LAST: Mapping[str, Mapping[str, str]] = {"last": {}}
-_CLS = Row(reads=CLS)
-_LATE = Row(late_positions=True, reads=CLS)
-_T5 = Row(embeddings=("block.0.layer.0.SelfAttention.relative_attention_bias",), reads={})
+_CLS = ArchitectureSpec(stock_poolings=CLS)
+_OFFSET = ArchitectureSpec(offset_positions=True, stock_poolings=CLS)
+_T5 = ArchitectureSpec(embeddings=("block.0.layer.0.SelfAttention.relative_attention_bias",), stock_poolings={})
 
-ARCHITECTURES: dict[str, Row] = {
-    "albert": Row(shared=True, reads=CLS, pair=("albert.pooler", "sop_classifier")),
-    "bert": Row(reads=CLS, pair=("bert.pooler", "cls.seq_relationship")),
-    "big_bird": Row(reads=CLS, pair=("bert.pooler", "cls.seq_relationship")),
-    "camembert": _LATE,
-    # transformers fills its mask with the least number of 32 bits, which 16 bits cannot hold.
-    "deberta": Row(half=False, reads=CLS),
-    "deberta-v2": Row(embeddings=("LayerNorm",), first_block=("conv",), reads=CLS),
+ARCHITECTURES: dict[str, ArchitectureSpec] = {
+    "albert": ArchitectureSpec(
+        shared_blocks=True, stock_poolings=CLS, pair_modules=("albert.pooler", "sop_classifier")
+    ),
+    "bert": ArchitectureSpec(stock_poolings=CLS, pair_modules=("bert.pooler", "cls.seq_relationship")),
+    "big_bird": ArchitectureSpec(stock_poolings=CLS, pair_modules=("bert.pooler", "cls.seq_relationship")),
+    "camembert": _OFFSET,
+    # transformers fills its mask with the lowest number of fp32, which fp16 and bf16 cannot hold.
+    "deberta": ArchitectureSpec(half_precision=False, stock_poolings=CLS),
+    "deberta-v2": ArchitectureSpec(embeddings=("LayerNorm",), first_block=("conv",), stock_poolings=CLS),
     "distilbert": _CLS,
     "electra": _CLS,
-    # What it reads by default, `late`, is a mean of every token's logits, which no choice of tokens names.
-    "eurobert": Row(reads={"cls": {"classifier_pooling": "bos"}, "mean": {"classifier_pooling": "mean"}}),
-    "gpt2": Row(reads=LAST),
-    "gte": Row(head=("pooler",), reads=CLS),
-    "llama": Row(reads=LAST),
-    "longformer": replace(_LATE, global_first=True),
-    "modernbert": Row(reads={"cls": {"classifier_pooling": "cls"}, "mean": {"classifier_pooling": "mean"}}),
-    "mpnet": _LATE,
-    "mt5": replace(_T5, encoder="MT5EncoderModel"),
-    "nomic_bert": Row(head=("pooler",), reads=CLS),
-    "opt": Row(head=("final_layer_norm", "project_out"), reads=LAST, last_width="word_embed_proj_dim"),
-    "roberta": _LATE,
-    "roberta-prelayernorm": _LATE,
-    "t5": replace(_T5, encoder="T5EncoderModel"),
-    "xlm-roberta": _LATE,
-    "xlm-roberta-xl": _LATE,
-    "xlnet": Row(reads={"last": {"summary_type": "last"}}),
+    # Its default, `late`, is the mean of every token's logits, which is no pooling of states.
+    "eurobert": ArchitectureSpec(
+        stock_poolings={"cls": {"classifier_pooling": "bos"}, "mean": {"classifier_pooling": "mean"}}
+    ),
+    "gpt2": ArchitectureSpec(stock_poolings=LAST),
+    "gte": ArchitectureSpec(head=("pooler",), stock_poolings=CLS),
+    "llama": ArchitectureSpec(stock_poolings=LAST),
+    "longformer": replace(_OFFSET, global_first_token=True),
+    "modernbert": ArchitectureSpec(
+        stock_poolings={"cls": {"classifier_pooling": "cls"}, "mean": {"classifier_pooling": "mean"}}
+    ),
+    "mpnet": _OFFSET,
+    "mt5": replace(_T5, encoder_class="MT5EncoderModel"),
+    "nomic_bert": ArchitectureSpec(head=("pooler",), stock_poolings=CLS),
+    "opt": ArchitectureSpec(
+        head=("final_layer_norm", "project_out"), stock_poolings=LAST, last_hidden_size="word_embed_proj_dim"
+    ),
+    "roberta": _OFFSET,
+    "roberta-prelayernorm": _OFFSET,
+    "t5": replace(_T5, encoder_class="T5EncoderModel"),
+    "xlm-roberta": _OFFSET,
+    "xlm-roberta-xl": _OFFSET,
+    "xlnet": ArchitectureSpec(stock_poolings={"last": {"summary_type": "last"}}),
 }
-"""The rows, by the `model_type` of the configuration."""
+"""By the `model_type` of the configuration."""
 
 POOLED = "warmstart-pooled"
-"""The `model_type` of our own model, an encoder under a pooled head: see `pooled.py`."""
+"""The `model_type` of our own models, an encoder under a pooled head: see `heads/pooled.py`."""
 
 
-def is_pooled(config: Any) -> bool:
-    """Whether a config is that of our own model."""
+def is_pooled(config: PretrainedConfig | None) -> bool:
+    """Whether a config is that of one of our own models."""
     return getattr(config, "model_type", "") == POOLED
 
 
-def encoder_config(config: Any) -> Any:
-    """The config of the encoder proper: of our own model the one inside, of any other its own."""
+def encoder_config(config: PretrainedConfig) -> PretrainedConfig:
+    """The config of the encoder: of our own models the one inside, of any other its own."""
     return config.encoder if is_pooled(config) else config
 
 
-def row_of(config: Any) -> Row:
-    """The row of a model's config, or an empty one where its structure tells all."""
-    return ARCHITECTURES.get(getattr(encoder_config(config), "model_type", ""), Row())
+def spec_of(config: PretrainedConfig | None) -> ArchitectureSpec:
+    """What is known of a config's architecture; nothing where the model's structure shows all."""
+    name = getattr(encoder_config(config), "model_type", "")
+    if name not in ARCHITECTURES and name not in plugins.names("architectures"):
+        return ArchitectureSpec()
+    spec = plugins.load("architectures", name, ARCHITECTURES)
+    if not isinstance(spec, ArchitectureSpec):
+        raise PluginError(
+            f"{plugins.described('architectures', name)}: found {type(spec).__name__}, expected an ArchitectureSpec"
+        )
+    return spec

@@ -1,62 +1,67 @@
-"""What a language model needs beside its stock head: a head for pairs of texts, and a look at which way it reads."""
+"""What a language model needs beside its stock head: a head for pairs of texts, and a check that it is causal."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import safe_open
 from torch import nn
 
 from warmstart.errors import ModelError, RecipeError
-from warmstart.models.architectures import row_of
+from warmstart.models.architectures import spec_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+    from transformers.utils import ModelOutput
 
 NAME = "pair_head"
-"""What the head is called in the model it is attached to, among its weights and in its config."""
+"""The name of the head in the model it is attached to, among its weights and in its config."""
 
 
 class PairHead(nn.Module):
-    """Whether two stretches of text belong together, read from the mean of the last states."""
+    """Classifies pairs of texts (next sentence, sentence order) from the mean of the last hidden states."""
 
-    def __init__(self, width: int, drawn_with: float = 0.02) -> None:
+    def __init__(self, size: int, std: float = 0.02) -> None:
         super().__init__()
-        self.dense = nn.Linear(width, width)
-        self.out = nn.Linear(width, 2)
+        self.dense = nn.Linear(size, size)
+        self.out = nn.Linear(size, 2)
         for layer in (self.dense, self.out):
-            nn.init.normal_(layer.weight, std=drawn_with)
+            nn.init.normal_(layer.weight, std=std)
             nn.init.zeros_(layer.bias)
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Two scores a row: as it should be, or not."""
+        """Two logits a row: whether the texts belong together in this order, or not."""
         weights = mask.to(states.dtype).unsqueeze(2)
         mean = (states * weights).sum(1) / weights.sum(1).clamp(min=1)
-        found: torch.Tensor = self.out(torch.tanh(self.dense(mean)))
-        return found
+        logits: torch.Tensor = self.out(torch.tanh(self.dense(mean)))
+        return logits
 
 
-def pair_head(model: Any, folder: Path | None) -> None:
-    """Have a masked language model give `pair_logits` too, where its architecture has no stock head for pairs.
+def add_pair_head(model: PreTrainedModel, folder: Path | None) -> None:
+    """Have a masked language model output `pair_logits` too, where its architecture has no stock head for pairs.
 
     Args:
-        folder: The model folder with the head's weights; None where it starts from random numbers.
+        folder: The model folder with the head's weights; None for a randomly initialized one.
     """
-    row = row_of(model.config)
-    if row.pair:
+    spec = spec_of(model.config)
+    if spec.pair_modules:
         return
-    width = getattr(model.config, row.last_width) if row.last_width else model.config.hidden_size
-    head = PairHead(width, getattr(model.config, "initializer_range", 0.02))
+    size = getattr(model.config, spec.last_hidden_size) if spec.last_hidden_size else model.config.hidden_size
+    head = PairHead(size, getattr(model.config, "initializer_range", 0.02))
     if folder is not None:
         head.load_state_dict(_weights(folder, head))
     setattr(model, NAME, head.to(model.device))
     setattr(model.config, NAME, True)
-    held: list[torch.Tensor] = []
+    last_states: list[torch.Tensor] = []
 
-    def keep(module: Any, args: Any, outputs: Any) -> None:
-        held[:] = [outputs[0]]
+    def keep(module: nn.Module, args: object, outputs: ModelOutput) -> None:
+        last_states[:] = [outputs[0]]
 
-    def add(module: Any, args: Any, given: Any, outputs: Any) -> Any:
-        outputs["pair_logits"] = getattr(module, NAME)(held.pop(), given["attention_mask"])
+    def add(module: nn.Module, args: object, inputs: Mapping[str, torch.Tensor], outputs: ModelOutput) -> ModelOutput:
+        outputs["pair_logits"] = getattr(module, NAME)(last_states.pop(), inputs["attention_mask"])
         return outputs
 
     model.base_model.register_forward_hook(keep)
@@ -64,32 +69,34 @@ def pair_head(model: Any, folder: Path | None) -> None:
 
 
 def _weights(folder: Path, head: PairHead) -> dict[str, torch.Tensor]:
-    """The head's weights, which lie beside a saved model's."""
-    found: dict[str, torch.Tensor] = {}
+    """The head's weights, which are saved with the model's."""
+    weights: dict[str, torch.Tensor] = {}
     for path in sorted(folder.glob("*.safetensors")):
         with safe_open(path, "pt") as file:
             names = [name for name in file.keys() if name.startswith(f"{NAME}.")]  # noqa: SIM118 - no mapping
-            found |= {name.removeprefix(f"{NAME}."): file.get_tensor(name) for name in names}
-    wanted = {name: tuple(tensor.shape) for name, tensor in head.state_dict().items()}
-    shapes = {name: tuple(tensor.shape) for name, tensor in found.items()}
-    if shapes != wanted:
+            weights |= {name.removeprefix(f"{NAME}."): file.get_tensor(name) for name in names}
+    expected = {name: tuple(tensor.shape) for name, tensor in head.state_dict().items()}
+    shapes = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if shapes != expected:
         raise ModelError(
-            f"{folder}: {NAME}: found {shapes or 'no weights'}, expected {wanted}; its weights are damaged"
+            f"{folder}: {NAME}: found {shapes or 'no weights'}, expected {expected}; its weights are damaged"
         )
-    return found
+    return weights
 
 
 @torch.no_grad()
-def check_causal(model: Any) -> None:
-    """Refuse an encoder in which a token sees those after it: it could copy what it is to guess."""
+def check_causal(model: PreTrainedModel) -> None:
+    """Refuse an encoder in which a token attends to those after it: it could copy what it is to predict."""
     ids = torch.arange(1, 9, device=model.device).unsqueeze(0)
     other = torch.cat([ids[:, :-1], ids[:, :1]], dim=1)
-    learning = model.training
+    was_training = model.training
     model.eval()
-    one, two = (model(input_ids=each, attention_mask=torch.ones_like(each)).logits[:, :-1] for each in (ids, other))
-    model.train(learning)
-    if not torch.allclose(one, two, atol=1e-4):
+    first, second = (
+        model(input_ids=each, attention_mask=torch.ones_like(each)).logits[:, :-1] for each in (ids, other)
+    )
+    model.train(was_training)
+    if not torch.allclose(first, second, atol=1e-4):
         raise RecipeError(
-            f"task.objective: found clm, but {type(model).__name__} sees the tokens that it is to guess; say mlm, or "
-            "take an encoder that reads from left to right, as gpt2"
+            f"task.objective: found clm, but {type(model).__name__} attends to the tokens that it is to predict; set "
+            "mlm, or choose a causal model, such as gpt2"
         )

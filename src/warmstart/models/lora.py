@@ -1,25 +1,25 @@
-"""LoRA: the encoder held still, a small product of two matrices learned beside each of its weights.
+"""LoRA: the encoder is frozen, and a small product of two matrices is trained beside each of its weights.
 
 W + (α/r)·B·A with B of r columns and A of r rows ("LoRA", Hu et al. 2022, §4.1). The engine is `peft`; after training
-the products are added to the weights, so that what is saved is a plain model again.
+the products are merged into the weights, so that what is saved is a plain model again.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from types import ModuleType
 
 from torch import nn
 
-from warmstart.errors import MissingExtra
+from warmstart.errors import MissingExtraError
 from warmstart.models.layer_map import LayerMap
 
 
-def add_lora(model: Any, rank: int, alpha: float | None = None, dropout: float = 0.0) -> None:
-    """Put LoRA beside every linear layer of the blocks, in place; the head learns as it is, all else is held still.
+def add_lora(model: nn.Module, rank: int, alpha: float | None = None, dropout: float = 0.0) -> None:
+    """Add LoRA to every linear layer of the blocks, in place; the head is trained as it is, all else is frozen.
 
     Args:
-        alpha: What the product is scaled by, divided by the rank; None for twice the rank.
+        alpha: Scale of the product, which is divided by the rank; None for twice the rank.
     """
     peft = _peft()
     layers = LayerMap.of(model)
@@ -30,15 +30,15 @@ def add_lora(model: Any, rank: int, alpha: float | None = None, dropout: float =
         if _linear(module) and any(name.startswith(f"{block}.") for block in blocks)
     ]
     config = peft.LoraConfig(r=rank, lora_alpha=alpha or 2 * rank, lora_dropout=dropout, target_modules=targets)
-    with warnings.catch_warnings():  # GPT-2's layers lie on their side, which peft warns of and puts right
+    with warnings.catch_warnings():  # GPT-2's weights are transposed, which peft warns of and handles
         warnings.simplefilter("ignore")
         peft.inject_adapter_in_model(config, model)
     for parameter in layers.head.parameters.values():
         parameter.requires_grad_(True)
 
 
-def merge_lora(model: Any) -> None:
-    """Add the products to the weights and take LoRA out of the model, in place."""
+def merge_lora(model: nn.Module) -> None:
+    """Merge the products into the weights and remove LoRA from the model, in place."""
     kind = _peft().tuners.lora.LoraLayer
     for name, module in list(model.named_modules()):
         if isinstance(module, kind):
@@ -55,9 +55,9 @@ def _linear(module: nn.Module) -> bool:
     return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
 
 
-def _peft() -> Any:
+def _peft() -> ModuleType:
     try:
         import peft
     except ImportError:
-        raise MissingExtra("layers.lora needs peft: pip install 'warmstart[lora]'") from None
+        raise MissingExtraError("layers.lora needs peft: pip install 'warmstart[lora]'") from None
     return peft

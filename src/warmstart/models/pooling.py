@@ -1,9 +1,10 @@
 """Pooling: from the hidden states of all layers and tokens to one vector a text, and from slices to one a document.
 
-    pooling = Pooling(layers="concat-4", tokens="last+max+mean", width=768, depth=12)
+    pooling = Pooling(layers="concat-4", pooling="last+max+mean", hidden_size=768, num_layers=12)
     vectors = pooling(encoder(**batch, output_hidden_states=True).hidden_states, batch["attention_mask"])
 
-Padded positions never count, on whichever side they are.
+Padded positions never count, on whichever side they are. Another package adds a pooling of tokens by an entry point of
+the group `warmstart.poolings`: see `PoolingFactory`.
 """
 
 from __future__ import annotations
@@ -14,56 +15,71 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import nn
 
-from warmstart.errors import RecipeError, nearest
+from warmstart.errors import PluginError, RecipeError, nearest
+from warmstart.runtime import plugins
 
-TOKENS = ("cls", "mean", "max", "last", "last+max+mean", "attention")
-MARKED = ("marked", "cls+marked")
-"""Tokens that a task marks: two vectors side by side, the mean of those marked 1 and of those marked 2."""
-SLICES = ("mean", "max", "attention")
-HEADS = ("linear", "mlp", "bilstm")
-"""What can stand on a pooling in our own model: see `PooledConfig`."""
-LAYERS = re.compile(r"last|mix|(?P<how>concat|sum|mean|max)-(?P<many>all|[1-9]\d{0,3})|(?P<one>-?\d{1,4})", re.ASCII)
+POOLINGS = plugins.built_in_names("poolings")
+MARKED_POOLINGS = ("marked", "cls+marked")
+"""Poolings of tokens that a task marks: the mean of those marked 1 and the mean of those marked 2, concatenated."""
+SLICE_POOLINGS = ("mean", "max", "attention")
+HEAD_TYPES = ("linear", "mlp", "bilstm")
+"""What can stand on a pooling in our own models: see `PooledConfig`."""
+LAYERS = re.compile(
+    r"last|scalar-mix|(?P<join>concat|sum|mean|max)-(?P<count>all|[1-9]\d{0,3})|(?P<number>-?\d{1,4})", re.ASCII
+)
+
+PoolingFactory = Callable[[int], nn.Module]
+"""A pooling of another package: given the size of a token's vector, a module that maps states of shape (texts, tokens,
+size) and a boolean mask of shape (texts, tokens) to vectors of shape (texts, size), or (texts, `output_size`) where the
+module has an attribute of that name. A saved model holds its name and its parameters."""
 
 
 class Pooling(nn.Module):
     """One vector a text from the hidden states of an encoder.
 
     Args:
-        layers: `last`; the number of one layer, where 0 is what the embeddings put out, 1 the first block and -1 the
-            last; `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N, or of `all` blocks; `mix`, a learned mean of
-            all blocks and the embeddings.
-        tokens: `cls` (the first one), `last`, `mean`, `max`, `last+max+mean` (Howard & Ruder 2018, section 3.3), or
-            `attention`, a learned mean; `marked`, the means of the tokens marked 1 and marked 2 side by side, or
-            `cls+marked`.
-        width: Numbers a token has in a hidden state.
-        depth: How many blocks there are.
-        last_width: Numbers it has in the last one, where that differs.
+        layers: `last`; the number of one layer, where 0 is the output of the embeddings, 1 the first block and -1 the
+            last; `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N, or of `all` blocks; `scalar-mix`, a learned
+            mean of all blocks and the embeddings.
+        pooling: `cls` (the first token), `last`, `mean`, `max`, `last+max+mean` (Howard & Ruder 2018, section 3.3), or
+            `attention`, a learned mean; `marked`, the means of the tokens marked 1 and marked 2 concatenated, or
+            `cls+marked`; or the name of a pooling that another package adds.
+        hidden_size: Size of a token's vector in a hidden state.
+        num_layers: How many blocks there are.
+        last_hidden_size: Its size in the last hidden state, where that differs.
     """
 
-    def __init__(self, layers: str | int, tokens: str, width: int, depth: int, last_width: int | None = None) -> None:
+    def __init__(
+        self, layers: str | int, pooling: str, hidden_size: int, num_layers: int, last_hidden_size: int | None = None
+    ) -> None:
         super().__init__()
-        if tokens not in {*TOKENS, *MARKED}:
-            raise RecipeError(f"tokens: found {tokens!r}; {nearest(tokens, TOKENS)}")
-        self.how, self.chosen = choose_layers(layers, depth)
-        self.depth = depth
-        self.tokens = tokens
-        widths = [last_width or width if number == depth else width for number in self.chosen]
-        if self.how != "concat" and len(set(widths)) > 1:
+        self.joined_by, self.chosen = choose_layers(layers, num_layers)
+        self.num_layers = num_layers
+        self.pooling = pooling
+        sizes = [last_hidden_size or hidden_size if number == num_layers else hidden_size for number in self.chosen]
+        if self.joined_by != "concat" and len(set(sizes)) > 1:
             raise RecipeError(
-                f"layers: found {layers!r}, but the encoder's last layer is {last_width} wide, those below {width}; "
-                "expected one layer, last or concat-N"
+                f"layers: found {layers!r}, but the encoder's last layer has size {last_hidden_size}, those below "
+                f"{hidden_size}; expected one layer, last or concat-N"
             )
-        self.token_width = joined = sum(widths) if self.how == "concat" else widths[0]
-        """How many numbers a token has when the layers are joined."""
-        self.mix = ScalarMix(len(self.chosen)) if self.how == "mix" else None
-        self.attention = Attention(joined) if tokens == "attention" else None
-        self.width = joined * sum(2 if name == "marked" else 1 for name in tokens.split("+"))
-        """How many numbers a vector has."""
+        self.token_size = sum(sizes) if self.joined_by == "concat" else sizes[0]
+        """Size of a token's vector after the layers are joined."""
+        self.mix = ScalarMix(len(self.chosen)) if self.joined_by == "scalar-mix" else None
+        self.attention = AttentionPooling(self.token_size) if pooling == "attention" else None
+        self.custom = _custom(pooling, self.token_size)
+        parts = sum(2 if name == "marked" else 1 for name in pooling.split("+"))
+        self.output_size = int(getattr(self.custom, "output_size", self.token_size * (1 if self.custom else parts)))
+        """Size of a text's vector."""
 
     @property
-    def needs_all(self) -> bool:
+    def needs_all_layers(self) -> bool:
         """Whether hidden states below the last are read."""
-        return self.chosen != (self.depth,)
+        return self.chosen != (self.num_layers,)
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether the pooling of tokens is trained, beside the joining of layers."""
+        return any(next(part.parameters(), None) is not None for part in (self.attention, self.custom) if part)
 
     def forward(
         self,
@@ -71,10 +87,10 @@ class Pooling(nn.Module):
         attention_mask: torch.Tensor | None = None,
         marks: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Vectors of shape (texts, `width`).
+        """Vectors of shape (texts, `output_size`).
 
         Args:
-            hidden_states: What the embeddings and each block put out, as `output_hidden_states=True` gives them; where
+            hidden_states: Outputs of the embeddings and of each block, as `output_hidden_states=True` gives them; where
                 only the last is read, it alone is enough.
             attention_mask: 1 for a token, 0 for padding; None where there is no padding.
             marks: With `marked`, 1 and 2 for the tokens of either kind, 0 for all others.
@@ -84,43 +100,44 @@ class Pooling(nn.Module):
         return self.pool(states, mask, marks)
 
     def join(self, hidden_states: Sequence[torch.Tensor]) -> torch.Tensor:
-        """The chosen layers as one, of shape (texts, tokens, `token_width`)."""
-        if not self.needs_all:
+        """The chosen layers joined, of shape (texts, tokens, `token_size`)."""
+        if not self.needs_all_layers:
             hidden_states = hidden_states[-1:]
-        elif len(hidden_states) != self.depth + 1:
+        elif len(hidden_states) != self.num_layers + 1:
             raise RecipeError(
-                f"layers: found {len(hidden_states)} hidden states, expected {self.depth + 1}: "
+                f"layers: found {len(hidden_states)} hidden states, expected {self.num_layers + 1}: "
                 "the embeddings' and one of each block; this encoder can be pooled with layers: last only"
             )
         else:
             hidden_states = [hidden_states[number] for number in self.chosen]
-        return self._as_one(list(hidden_states))
+        return self._joined(list(hidden_states))
 
     def pool(
         self, states: torch.Tensor, attention_mask: torch.Tensor, marks: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Vectors of shape (texts, `width`) from layers joined already."""
-        if (marks is None) != (self.tokens not in MARKED):
-            raise ValueError(f"marks: found {'none' if marks is None else 'some'}, and tokens is {self.tokens}")
+        """Vectors of shape (texts, `output_size`) from layers that are joined already."""
+        if (marks is None) != (self.pooling not in MARKED_POOLINGS):
+            raise ValueError(f"marks: found {'none' if marks is None else 'some'}, and pooling is {self.pooling}")
         mask = attention_mask.to(states.device).bool()
-        if self.attention is not None:
-            return self.attention(states, mask)  # type: ignore[no-any-return]
-        found = [_TOKEN_POOLS[name](states, mask) for name in self.tokens.split("+") if name != "marked"]
+        learned = self.attention if self.attention is not None else self.custom
+        if learned is not None:
+            return learned(states, mask)  # type: ignore[no-any-return]
+        vectors = [_FUNCTIONS[name](states, mask) for name in self.pooling.split("+") if name != "marked"]
         if marks is not None:
-            found += [_mean(states, marks.to(states.device) == number) for number in (1, 2)]
-        return torch.cat(found, dim=-1)
+            vectors += [_mean(states, marks.to(states.device) == number) for number in (1, 2)]
+        return torch.cat(vectors, dim=-1)
 
-    def _as_one(self, states: list[torch.Tensor]) -> torch.Tensor:
+    def _joined(self, states: list[torch.Tensor]) -> torch.Tensor:
         if self.mix is not None:
             return self.mix(states)  # type: ignore[no-any-return]
         if len(states) == 1:
             return states[0]
-        if self.how == "concat":
+        if self.joined_by == "concat":
             return torch.cat(states, dim=-1)
         stacked = torch.stack(states)
-        if self.how == "max":
+        if self.joined_by == "max":
             return stacked.amax(dim=0)
-        return stacked.sum(dim=0) if self.how == "sum" else stacked.mean(dim=0)
+        return stacked.sum(dim=0) if self.joined_by == "sum" else stacked.mean(dim=0)
 
 
 class SlicePooling(nn.Module):
@@ -129,22 +146,22 @@ class SlicePooling(nn.Module):
     Sun et al. 2019, "How to Fine-Tune BERT for Text Classification?", compare the three as hierarchical methods.
     """
 
-    def __init__(self, how: str, width: int) -> None:
+    def __init__(self, pooling: str, size: int) -> None:
         super().__init__()
-        if how not in SLICES:
-            raise RecipeError(f"slices: found {how!r}; {nearest(how, SLICES)}")
-        self.how = how
-        self.attention = Attention(width) if how == "attention" else None
+        if pooling not in SLICE_POOLINGS:
+            raise RecipeError(f"slice_pooling: found {pooling!r}; {nearest(pooling, SLICE_POOLINGS)}")
+        self.pooling = pooling
+        self.attention = AttentionPooling(size) if pooling == "attention" else None
 
     def forward(self, vectors: torch.Tensor, slices: torch.Tensor) -> torch.Tensor:
-        """Vectors of shape (documents, width).
+        """Vectors of shape (documents, size).
 
         Args:
             vectors: Those of all slices, a document's one after the other.
             slices: How many each document has.
         """
         slices = slices.to(vectors.device)
-        if not tracing():  # a trace keeps no checks
+        if not is_tracing():  # a trace keeps no checks
             counts = slices.tolist()
             if sum(counts) != len(vectors) or min(counts, default=1) < 1:
                 raise ValueError(
@@ -155,12 +172,12 @@ class SlicePooling(nn.Module):
         padded = vectors.new_zeros(*mask.shape, vectors.shape[-1]).masked_scatter(mask[..., None], vectors)
         if self.attention is not None:
             return self.attention(padded, mask)  # type: ignore[no-any-return]
-        return _TOKEN_POOLS[self.how](padded, mask)
+        return _FUNCTIONS[self.pooling](padded, mask)
 
 
 class ScalarMix(nn.Module):
     """A learned mean of layers, times a learned scale (Peters et al. 2018, "Deep contextualized word representations",
-    equation 1); begins as the plain mean.
+    equation 1); starts as the plain mean.
     """
 
     def __init__(self, count: int) -> None:
@@ -176,14 +193,15 @@ class ScalarMix(nn.Module):
         return self.scale * total
 
 
-class Attention(nn.Module):
-    """A learned mean of places: a softmax over how well each answers one learned query (Yang et al. 2016, "Hierarchical
-    Attention Networks", equations 6 and 7, with a scaled product in place of 5's hidden layer); begins as the mean.
+class AttentionPooling(nn.Module):
+    """A learned mean of positions: a softmax over the product of each with one learned query (Yang et al. 2016,
+    "Hierarchical Attention Networks", equations 6 and 7, with a scaled product in place of 5's hidden layer); starts as
+    the mean.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, size: int) -> None:
         super().__init__()
-        self.query = nn.Parameter(torch.zeros(width))
+        self.query = nn.Parameter(torch.zeros(size))
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         # As a matrix of one row: OpenVINO has no product of states with a vector.
@@ -193,28 +211,47 @@ class Attention(nn.Module):
         return pooled.to(states.dtype)
 
 
-def choose_layers(layers: str | int, depth: int) -> tuple[str, tuple[int, ...]]:
-    """How layers are joined, and the numbers of the layers: 0 for the embeddings, then 1 to `depth`."""
-    found = LAYERS.fullmatch(str(layers))
-    if found is None:
-        known = "last, mix, a layer's number, or concat, sum, mean or max with -N or -all, as concat-4"
+def choose_layers(layers: str | int, num_layers: int) -> tuple[str, tuple[int, ...]]:
+    """How layers are joined, and the numbers of the layers: 0 for the embeddings, then 1 to `num_layers`."""
+    match = LAYERS.fullmatch(str(layers))
+    if match is None:
+        known = "last, scalar-mix, a layer's number, or concat, sum, mean or max with -N or -all, as concat-4"
         raise RecipeError(f"layers: found {layers!r}; expected {known}")
-    if found["one"]:
-        number = int(found["one"])
-        if not -depth - 1 <= number <= depth:
-            raise RecipeError(f"layers: found {number}; this encoder has layers 0 to {depth}, or {-depth - 1} to -1")
-        return "one", (number % (depth + 1),)
-    if found["how"]:
-        many = depth if found["many"] == "all" else int(found["many"])
-        if many > depth:
-            raise RecipeError(f"layers: found {layers!r}; this encoder has {depth} blocks: say {found['how']}-all")
-        return found["how"], tuple(range(depth - many + 1, depth + 1))
-    return (str(layers), tuple(range(depth + 1))) if layers == "mix" else ("one", (depth,))
+    if match["number"]:
+        number = int(match["number"])
+        if not -num_layers - 1 <= number <= num_layers:
+            raise RecipeError(
+                f"layers: found {number}; this encoder has layers 0 to {num_layers}, or {-num_layers - 1} to -1"
+            )
+        return "one", (number % (num_layers + 1),)
+    if match["join"]:
+        count = num_layers if match["count"] == "all" else int(match["count"])
+        if count > num_layers:
+            raise RecipeError(
+                f"layers: found {layers!r}; this encoder has {num_layers} blocks: set {match['join']}-all"
+            )
+        return match["join"], tuple(range(num_layers - count + 1, num_layers + 1))
+    return (str(layers), tuple(range(num_layers + 1))) if layers == "scalar-mix" else ("one", (num_layers,))
 
 
-def tracing() -> bool:
-    """Whether a model is being written down as a graph, which must fit batches of any size."""
+def is_tracing() -> bool:
+    """Whether a model is being exported as a graph, which must fit batches of any size."""
     return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
+
+
+def _custom(name: str, size: int) -> nn.Module | None:
+    """The module of a pooling that another package adds; None for one of our own."""
+    if name in MARKED_POOLINGS:
+        return None
+    plugins.check("poolings", name, "pooling")
+    built_in: dict[str, PoolingFactory | None] = dict.fromkeys(POOLINGS)
+    factory = plugins.load("poolings", name, built_in)
+    module = None if factory is None else factory(size)
+    if factory is not None and not isinstance(module, nn.Module):
+        raise PluginError(
+            f"{plugins.described('poolings', name)}: found {type(module).__name__}, expected that it gives an nn.Module"
+        )
+    return module
 
 
 def _first(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -222,17 +259,17 @@ def _first(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 
 def _last(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    places = torch.arange(mask.shape[1], device=mask.device) * mask
-    return _at(states, places.argmax(dim=1))
+    positions = torch.arange(mask.shape[1], device=mask.device) * mask
+    return _at(states, positions.argmax(dim=1))
 
 
-def _at(states: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """Of each text the state at one place."""
-    return states.gather(1, places[:, None, None].expand(-1, 1, states.shape[-1])).squeeze(1)
+def _at(states: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """The state at one position of each text."""
+    return states.gather(1, positions[:, None, None].expand(-1, 1, states.shape[-1])).squeeze(1)
 
 
 def _mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    # Summed in 32 bits: hundreds of numbers of 16 bits add up to a visible error.
+    # Summed in fp32: a sum of hundreds of numbers in fp16 or bf16 has a visible error.
     total = (states.float() * mask[..., None]).sum(dim=1)
     return (total / mask.sum(dim=1, keepdim=True).clamp(min=1)).to(states.dtype)
 
@@ -241,7 +278,7 @@ def _max(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return states.masked_fill(~mask[..., None], torch.finfo(states.dtype).min).amax(dim=1)
 
 
-_TOKEN_POOLS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+_FUNCTIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "cls": _first,
     "last": _last,
     "mean": _mean,

@@ -1,14 +1,14 @@
-"""Starting a part of a pretrained model anew: its topmost blocks, its norms, its last layer.
+"""Re-initializing parts of a pretrained model: its top blocks, its norms, its last layer.
 
-The topmost blocks are the most bound to what the encoder was pretrained on; drawing them anew steadies the training on
-small data ("Revisiting Few-sample BERT Fine-tuning", Zhang et al. 2021, §5).
+The top blocks are the most specific to what the encoder was pretrained on; re-initializing them makes training on small
+data more stable ("Revisiting Few-sample BERT Fine-tuning", Zhang et al. 2021, §5).
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -16,27 +16,30 @@ from torch import nn
 from warmstart.errors import RecipeError
 from warmstart.models.layer_map import LayerMap
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
 
 @torch.no_grad()
-def draw(model: Any, parameters: Mapping[str, nn.Parameter]) -> set[str]:
-    """Give some of a model's parameters the values that a new model of its config begins with; gives their names."""
-    drawn = dict(type(model)._from_config(copy.deepcopy(model.config)).named_parameters())
+def reinitialize_parameters(model: PreTrainedModel, parameters: Mapping[str, nn.Parameter]) -> set[str]:
+    """Give some of a model's parameters the values of a new model of its config; returns their names."""
+    new = dict(type(model)._from_config(copy.deepcopy(model.config)).named_parameters())
     for name, parameter in parameters.items():
-        parameter.copy_(drawn[name])
+        parameter.copy_(new[name])
     return set(parameters)
 
 
 @torch.no_grad()
-def reinitialize(model: Any, blocks: int = 0, norms: bool = False, head: str = "random") -> set[str]:
-    """Draw parts of a model anew from the random state; gives the names of the parameters that were changed.
+def reinitialize(model: PreTrainedModel, blocks: int = 0, norms: bool = False, head: str = "random") -> set[str]:
+    """Re-initialize parts of a model from the random state; returns the names of the parameters that were changed.
 
     Args:
-        blocks: How many of the topmost blocks; with any, what the head has from pretraining (a pooler) goes too.
+        blocks: How many of the top blocks; with any, what the head has from pretraining (a pooler) is included.
         norms: Set the weight of every layer norm to 1 and its bias to 0.
-        head: `zero` puts the last layer to zero, so that every answer is equally likely at first.
+        head: `zero` sets the last layer to zero, so that every answer is equally likely at first.
     """
     layers = LayerMap.of(model)
-    changed = _draw(model, layers, blocks) if blocks else set()
+    changed = _reinitialize_blocks(model, layers, blocks) if blocks else set()
     if norms:
         changed |= _reset_norms(model)
     if head == "zero":
@@ -47,13 +50,14 @@ def reinitialize(model: Any, blocks: int = 0, norms: bool = False, head: str = "
     return changed
 
 
-def _draw(model: Any, layers: LayerMap, blocks: int) -> set[str]:
+def _reinitialize_blocks(model: PreTrainedModel, layers: LayerMap, blocks: int) -> set[str]:
     if blocks > len(layers.blocks):
         raise RecipeError(f"layers.reinit_top: found {blocks}; this encoder has {len(layers.blocks)} blocks")
-    return draw(model, {name: p for group in layers.groups[-1 - blocks :] for name, p in group.parameters.items()})
+    parameters = {name: p for group in layers.groups[-1 - blocks :] for name, p in group.parameters.items()}
+    return reinitialize_parameters(model, parameters)
 
 
-def _reset_norms(model: Any) -> set[str]:
+def _reset_norms(model: PreTrainedModel) -> set[str]:
     changed = set()
     for name, module in model.named_modules():
         if "norm" in type(module).__name__.lower():
@@ -63,16 +67,16 @@ def _reset_norms(model: Any) -> set[str]:
     return changed
 
 
-def _last_layer(model: Any, layers: LayerMap) -> tuple[str, nn.Module]:
-    """The layer of the head that gives the answers: its last linear one with an output a label."""
+def _last_layer(model: PreTrainedModel, layers: LayerMap) -> tuple[str, nn.Module]:
+    """The layer of the head that gives the logits: its last linear one with an output for each label."""
     wanted = model.config.num_labels
-    found = [
+    candidates = [
         (name, module)
         for name, module in model.named_modules()
         if isinstance(module, nn.Linear)
         and module.out_features == wanted
         and f"{name}.weight" in layers.head.parameters
     ]
-    if not found:
+    if not candidates:
         raise RecipeError(f"head.init: {type(model).__name__} has no last layer with {wanted} outputs; set random")
-    return found[-1]
+    return candidates[-1]

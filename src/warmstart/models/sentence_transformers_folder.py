@@ -1,6 +1,6 @@
-"""A bi-encoder as a folder of `sentence-transformers`: the encoder's own files, and what is done with its tokens.
+"""A bi-encoder as a folder of `sentence-transformers`: the encoder's own files, and how its tokens are pooled.
 
-The forms written are those of its version 2, which every later one reads.
+The files are those of its version 2, which every later one reads.
 """
 
 from __future__ import annotations
@@ -8,42 +8,48 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+from warmstart.storage.files import write_text
 
 POOLING = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens", "last": "lasttoken"}
-"""How the tokens are pooled, in our words and in its."""
+"""Our names of poolings, and its names."""
 _MODULES = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
 
 
 def write_sentence_files(
-    folder: Path, width: int, tokens: str, most: int, prompts: Mapping[str, str], options: Mapping[str, bool]
+    folder: Path,
+    size: int,
+    pooling: str,
+    max_tokens: int,
+    prompts: Mapping[str, str],
+    encoder_kwargs: Mapping[str, bool],
 ) -> None:
-    """Put the files beside a saved encoder that make the folder open in `SentenceTransformer`.
+    """Write the files beside a saved encoder with which `SentenceTransformer` loads the folder.
 
     Args:
-        width: Numbers a vector has.
-        tokens: As in `BiEncoder`.
-        most: The most tokens of a text that are seen.
+        size: Size of a text's vector.
+        pooling: As in `BiEncoder`.
+        max_tokens: The most tokens of a text that the encoder sees.
         prompts: What is put before a `query` and before a `document`.
-        options: What the encoder's class is told when it is opened, as that it has no pooler.
+        encoder_kwargs: Arguments of the encoder's class, such as that it has no pooler.
     """
     modules = [
         {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}
         for number, (path, name) in enumerate(_MODULES.items())
     ]
-    pooling = {f"pooling_mode_{theirs}": ours == tokens for ours, theirs in POOLING.items()}
-    files: dict[str, Any] = {
+    modes = {f"pooling_mode_{theirs}": ours == pooling for ours, theirs in POOLING.items()}
+    files: dict[str, object] = {
         "modules.json": modules,
         "sentence_bert_config.json": {
-            "max_seq_length": most,
+            "max_seq_length": max_tokens,
             "do_lower_case": False,
-            "model_args": dict(options),
+            "model_args": dict(encoder_kwargs),
         },
         "config_sentence_transformers.json": {"prompts": dict(prompts), "similarity_fn_name": "cosine"},
-        "1_Pooling/config.json": {"word_embedding_dimension": width, **pooling},
+        "1_Pooling/config.json": {"word_embedding_dimension": size, **modes},
         "2_Normalize/config.json": {},
     }
     for name, value in files.items():
         path = folder / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(value, indent=2) + "\n")

@@ -1,9 +1,9 @@
 """Where the blocks of a model are, and what runs before and after them.
 
-The answer comes from the model's structure: its blocks are the one `ModuleList` of like modules in the
-encoder, as long as the configuration says; what is registered before that list feeds it (the embeddings),
-and what is registered after it or outside the encoder follows it (the head). An `nn.Embedding` of the encoder
-always feeds the blocks, wherever it is registered. What no structure tells is a row in `architectures.py`.
+The model's structure shows it: its blocks are the one `ModuleList` of modules of one class in the encoder, as long as
+the configuration says; what is registered before that list feeds it (the embeddings), and what is registered after it
+or outside the encoder follows it (the head). An `nn.Embedding` of the encoder always feeds the blocks, wherever it is
+registered. What the structure does not show is an entry in `architectures.py`.
 """
 
 from __future__ import annotations
@@ -11,52 +11,56 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from torch import nn
 
 from warmstart.errors import ModelError
-from warmstart.models.architectures import Row, encoder_config, row_of
+from warmstart.models.architectures import ArchitectureSpec, encoder_config, spec_of
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """A model taken apart: its distinct blocks, how often each runs, and the place of every piece."""
+    """A model taken apart: its distinct blocks, how often each runs, and the position of every module."""
 
     blocks: tuple[nn.Module, ...]
     runs: tuple[int, ...]
-    places: dict[str, int]
-    """By dotted name of a module or lone parameter: 0 embeddings, 1 the first block, the last the head."""
+    positions: dict[str, int]
+    """By dotted name of a module, or of a parameter outside of all modules: 0 for the embeddings, 1 for the first
+    block, and so on up to the head."""
 
     @classmethod
     def of(cls, model: nn.Module) -> Structure:
-        """Take a model apart, or raise a `ModelError` that says what was found."""
+        """Take a model apart, or raise a `ModelError` that lists the candidates for its blocks."""
         host = _host(model)
         config = encoder_config(getattr(host, "config", None))
-        row = row_of(config)
+        spec = spec_of(config)
         base = getattr(host, "base_model", host)
         prefix = next(name for name, module in model.named_modules() if module is base)
-        stack = _join(prefix, _stack(base, config, row))
-        blocks, runs, places = _split(model.get_submodule(stack), stack, row, config)
+        stack = _join(prefix, _stack(base, config, spec))
+        blocks, runs, positions = _split(model.get_submodule(stack), stack, spec, config)
         head = len(blocks) + 1
         for name, feeds in _beside(model, prefix, stack):
-            places[name] = 0 if feeds else head
-        # Rows come last: they say where the structure is wrong.
+            positions[name] = 0 if feeds else head
+        # The specs come last: they correct the structure.
         holder = stack.rpartition(".")[0]
-        places |= {_join(holder, name): 0 for name in row.embeddings}
-        places |= {_join(holder, name): 1 for name in row.first_block}
-        places |= {_join(holder, name): head for name in row.head}
-        return cls(blocks, runs, places)
+        positions |= {_join(holder, name): 0 for name in spec.embeddings}
+        positions |= {_join(holder, name): 1 for name in spec.first_block}
+        positions |= {_join(holder, name): head for name in spec.head}
+        return cls(blocks, runs, positions)
 
-    def place(self, name: str) -> int:
-        """Say where a parameter belongs: the place of the nearest piece that holds it."""
-        while name and name not in self.places:
+    def position(self, name: str) -> int:
+        """Where a parameter belongs: the position of the nearest module that holds it."""
+        while name and name not in self.positions:
             name = name.rpartition(".")[0]
-        return self.places[name]
+        return self.positions[name]
 
 
 def _host(model: nn.Module) -> nn.Module:
-    """Find the transformers model inside wrappers or a hand-made head; a model without any is its own."""
+    """The transformers model inside wrappers or under a custom head; the model itself if there is none."""
     hosts: dict[str, nn.Module] = {}
     for name, module in model.named_modules():
         known = isinstance(getattr(getattr(module, "config", None), "model_type", None), str)
@@ -65,60 +69,60 @@ def _host(model: nn.Module) -> nn.Module:
     if len(hosts) > 1:
         first = next(iter(hosts))
         raise ModelError(
-            f"{type(model).__name__} holds {len(hosts)} encoders ({', '.join(hosts)}); a map shows one.\n"
+            f"{type(model).__name__} holds {len(hosts)} encoders ({', '.join(hosts)}); a layer map shows one.\n"
             f"Map each by itself, for example LayerMap.of(model.get_submodule({first!r}))."
         )
     return next(iter(hosts.values()), model)
 
 
-def _stack(base: nn.Module, config: Any, row: Row) -> str:
-    """Name the list that holds the blocks."""
-    if row.blocks:
-        return row.blocks
+def _stack(base: nn.Module, config: PretrainedConfig | None, spec: ArchitectureSpec) -> str:
+    """The name of the list that holds the blocks."""
+    if spec.blocks:
+        return spec.blocks
     lists: dict[str, nn.ModuleList] = {}
     for name, module in base.named_modules():
         if isinstance(module, nn.ModuleList) and not any(_inside(name, other) for other in lists):
             alike = len({type(block) for block in module}) == 1
             if alike and next(module.parameters(), None) is not None:
                 lists[name] = module
-    length = None if row.shared else getattr(config, "num_hidden_layers", None)
+    length = None if spec.shared_blocks else getattr(config, "num_hidden_layers", None)
     fitting = [name for name, module in lists.items() if length in (None, len(module))]
     # A decoder must never pass for a head; its config may deny it, when it was saved from the encoder alone.
     decoder = getattr(config, "is_encoder_decoder", False) or any("decoder" in n.split(".") for n in lists)
     if len(fitting) == 1 and (len(lists) == 1 or not decoder):
         return fitting[0]
-    found = ", ".join(f"{name} ({len(module)} x {type(module[0]).__name__})" for name, module in lists.items())
-    wanted = f"one ModuleList of {length} blocks, as config.num_hidden_layers says" if length else "one ModuleList"
+    candidates = ", ".join(f"{name} ({len(module)} x {type(module[0]).__name__})" for name, module in lists.items())
+    expected = f"one ModuleList of {length} blocks, as config.num_hidden_layers says" if length else "one ModuleList"
     key, value = getattr(config, "model_type", "my-model"), next(iter(lists), "name.of.list")
     raise ModelError(
         f"Cannot tell which part of {type(base).__name__} holds its blocks.\n"
-        f"Found: {found or 'no ModuleList of like modules with parameters'}.\n"
-        f"Expected: {wanted}.\n"
+        f"Found: {candidates or 'no ModuleList of modules of one class with parameters'}.\n"
+        f"Expected: {expected}.\n"
         "What to do: of an encoder-decoder load the encoder (T5EncoderModel, T5ForTokenClassification); if "
-        "blocks were cut off, set config.num_hidden_layers; for a new architecture add a row to "
+        "blocks were removed, set config.num_hidden_layers; for a new architecture add an entry to "
         "warmstart.models.architectures.ARCHITECTURES, for example "
-        f"ARCHITECTURES[{key!r}] = Row(blocks={value!r})."
+        f"ARCHITECTURES[{key!r}] = ArchitectureSpec(blocks={value!r})."
     )
 
 
 def _split(
-    stack: nn.Module, name: str, row: Row, config: Any
+    stack: nn.Module, name: str, spec: ArchitectureSpec, config: PretrainedConfig
 ) -> tuple[tuple[nn.Module, ...], tuple[int, ...], dict[str, int]]:
-    """Give the distinct blocks, how often each is run, and their places, counted from 1."""
+    """The distinct blocks, how often each runs, and their positions, counted from 1."""
     listed = dict(stack._modules.items())  # named_children would drop a block that is listed twice
     blocks = tuple(stack.children())
     order = [block for block in listed.values() if block is not None]
-    if row.shared:
+    if spec.shared_blocks:
         passes = int(config.num_hidden_layers)
-        order = [blocks[int(turn / (passes / len(blocks)))] for turn in range(passes)]
+        order = [blocks[int(run / (passes / len(blocks)))] for run in range(passes)]
     runs = Counter(id(block) for block in order)
-    number = {id(block): place for place, block in enumerate(blocks, start=1)}
-    places = {_join(name, key): number[id(block)] for key, block in listed.items()}
-    return blocks, tuple(runs[id(block)] for block in blocks), places
+    number = {id(block): position for position, block in enumerate(blocks, start=1)}
+    positions = {_join(name, key): number[id(block)] for key, block in listed.items()}
+    return blocks, tuple(runs[id(block)] for block in blocks), positions
 
 
 def _beside(model: nn.Module, prefix: str, stack: str) -> Iterator[tuple[str, bool]]:
-    """Name everything beside the way down to the blocks, and say whether it feeds them."""
+    """The name of everything beside the path to the blocks, and whether it feeds them."""
     here, module = "", model
     for step in stack.split("."):
         encoder = _inside(here, prefix)

@@ -1,1 +1,1 @@
-"""A recipe carried out: its stages, and the reading and measuring around them."""
+"""Running a recipe: its stages, with reading the data before and measuring after them."""

@@ -1,32 +1,36 @@
-"""Before a training: rows that are learned from together with others, such as documents they are set against."""
+"""Before a training: rows that need others beside them, such as a query its hard negatives."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
+from warmstart.data.arrow_files import open_arrow
 from warmstart.data.findings import Findings
-from warmstart.data.table import Table, extended, open_written
+from warmstart.data.table import Table, extended
+from warmstart.errors import Location
 from warmstart.inference.predictor import Predictor
 from warmstart.inference.search import vectors_of
 from warmstart.runtime import processes
+from warmstart.tasks.shared.protocols import ArrangesRows
 
 
 def arrange(rows: Table, embedder: Predictor, path: Path, findings: Findings, seed: int) -> Table:
-    """The training rows as the task learns from them, stored at `path`.
+    """The training rows as the task needs them, stored at `path`.
 
-    The main process writes them; any other opens what is there.
+    The main process writes them; any other opens the file.
 
     Args:
-        embedder: Gives vectors by the model before it is trained, so that a training that goes on arranges the same.
+        embedder: Gives vectors by the model before it is trained, so that a resumed training arranges the same rows.
     """
     task = embedder.task
-    if not processes.is_main():
-        return replace(rows, rows=open_written(path), _whole=None, _indices=None)
+    assert isinstance(task, ArrangesRows)
+    if not processes.is_main_process():
+        return replace(rows, rows=open_arrow(path), _whole=None, _indices=None)
     schema = task.schema(task.options)
     names = [name for name in (*schema.texts, *schema.answers[:1]) if name in rows.rows.column_names]
     columns = {name: list(rows.column(name)) for name in names}
-    chosen, more, notes = task.arrange(columns, lambda texts, side: vectors_of(embedder, texts, side), seed)
+    chosen, more, notes = task.arrange_rows(columns, lambda texts, side: vectors_of(embedder, texts, side), seed)
     for note in notes:
-        findings.add("negatives", "note", note, rows.files[0])
+        findings.add("negatives", "note", note, Location(rows.files[0]))
     return extended(rows, chosen, more, path)

@@ -1,6 +1,6 @@
-"""The stages before a fine-tuning: what each is made of, and where the store keeps it.
+"""The stages before a fine-tuning: what each is made from, and its folder in the store.
 
-All of them are known before the first is begun: a stage is told by its settings, its data and the stage before it.
+All of them are known before the first is trained: a stage depends on its settings, its data and the stage before it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from warmstart import tasks
 from warmstart.data import table
@@ -17,21 +16,35 @@ from warmstart.data.schema import Schema
 from warmstart.data.source import Source
 from warmstart.data.table import Table
 from warmstart.errors import RecipeError, RunError
+from warmstart.evaluation.records import metrics as metrics_record
+from warmstart.evaluation.records import training as training_record
+from warmstart.evaluation.records.files import LARGEST, read_record
+from warmstart.evaluation.records.training import MultitaskTrainingRecord, StageRecord, TrainingRecord
+from warmstart.evaluation.run import RunFolder
 from warmstart.pipeline import stage_store as store
-from warmstart.pipeline.fingerprint import fingerprint, flat, settings
-from warmstart.pipeline.multitask_recipes import OWN, taking_part
+from warmstart.pipeline.fingerprint import fingerprint, flatten, settings
+from warmstart.pipeline.multitask_recipes import OWN, TRAINED, task_recipes
 from warmstart.pipeline.prepare import Parts, Rows, read_rows
-from warmstart.recipe import MEMORY, WITHIN, Data, Multitask, Pretrain, Recipe, Split, TaskChoice, Training, Window
+from warmstart.pipeline.stage_store import Identity
+from warmstart.recipe import (
+    MEMORY,
+    WITHIN,
+    DataOptions,
+    MultitaskOptions,
+    PretrainOptions,
+    Recipe,
+    SplitOptions,
+    TaskChoice,
+    TrainingOptions,
+    WindowOptions,
+)
 from warmstart.runtime.progress import Progress
-from warmstart.storage.json_files import MEGABYTE, read_object
-
-LARGEST = 64 * MEGABYTE
-"""The largest history of a training that is read."""
+from warmstart.storage.json_files import read_object
 
 
 @dataclass(frozen=True)
-class Texts:
-    """The texts of some columns of tables, one after the other, from the first on each time they are asked for."""
+class StageTexts:
+    """The texts of some columns of tables, one after the other; each iteration starts from the first."""
 
     tables: Sequence[tuple[Table, tuple[str, ...]]]
 
@@ -45,150 +58,155 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Stage:
+class EarlierStage:
     """A stage before the fine-tuning."""
 
     name: str
     """pretrain, multitask or scratch."""
     folder: Path
-    """Its place in the store."""
-    identity: Mapping[str, Any]
+    """Its folder in the store."""
+    identity: Identity
     """All that affects its result, by dotted name."""
     recipe: Recipe | None = None
-    """What is trained; its model is where the stage before it leaves one. None where nothing is."""
-    texts: Texts | None = None
-    """The raw text that it learns from."""
-    together: Mapping[str, Recipe] = field(default_factory=dict)
-    """Of several tasks at once, the recipe of each by its name."""
-    options: Multitask | None = None
-    """And how they are learned."""
+    """What is trained; its model is that of the stage before. None where nothing is, or several tasks are."""
+    texts: StageTexts | None = None
+    """The raw text that it is trained on."""
+    tasks: Mapping[str, Recipe] = field(default_factory=dict)
+    """Of a multi-task stage, the recipe of each task by its name."""
+    options: MultitaskOptions | None = None
+    """And how they are trained."""
 
     @property
     def finished(self) -> bool:
-        """Whether it is in the store, at its end."""
+        """Whether it is in the store, and complete."""
         return store.is_finished(self.folder)
 
     @property
     def model(self) -> Path:
-        """Where it leaves its encoder."""
+        """The folder of its encoder."""
         return self.folder / "model"
 
     @property
     def rows(self) -> Rows:
-        """Its texts as rows to learn from, none where it has no raw text."""
+        """Its texts as training rows; none where it has no raw text."""
         return {"train": ({"text": text} for text in self.texts or ())}
 
-    def told(self) -> dict[str, Any]:
-        """What a run keeps of a finished stage: its place in the store, what was measured, what the training did."""
-        found: dict[str, Any] = {"store": self.folder.name}
-        files = {"metrics": self.folder / "metrics.json", "training": self.trained / "history.json"}
-        return found | {name: read_object(path, RunError, LARGEST) for name, path in files.items() if path.is_file()}
+    def record(self) -> StageRecord:
+        """What a run records of a finished stage: its folder in the store, its metrics and its training."""
+        measured, trained = self.folder / metrics_record.FILE, self.training_folder / training_record.FILE
+        record: TrainingRecord | MultitaskTrainingRecord | None = None
+        if trained.is_file():
+            kind: type[TrainingRecord | MultitaskTrainingRecord]
+            kind = MultitaskTrainingRecord if self.options else TrainingRecord
+            record = read_record(kind, trained)
+        numbers = read_object(measured, RunError, LARGEST) if measured.is_file() else None
+        return StageRecord(self.folder.name, numbers, record)
 
     @property
-    def trained(self) -> Path:
-        """Where it tells what its training did."""
-        return self.folder / ("trained" if self.options else "stages/01-finetune")
+    def training_folder(self) -> Path:
+        """The folder that records its training."""
+        return self.folder / (TRAINED if self.options else RunFolder.FINETUNE)
 
 
-def stages_before(recipe: Recipe, parts: Parts, cache: Path, progress: Progress) -> list[Stage]:
-    """The stages of a recipe before its fine-tuning, in order, each with its place in the store.
+def stages_before(recipe: Recipe, parts: Parts, cache: Path, progress: Progress) -> list[EarlierStage]:
+    """The stages of a recipe before its fine-tuning, in order, each with its folder in the store.
 
     Args:
         parts: The recipe's own rows.
-        cache: Where files are kept as Arrow, and the store of stages.
+        cache: Where files are stored as Arrow, and the store of stages.
     """
-    found: list[Stage] = []
+    stages: list[EarlierStage] = []
     if not recipe.stages and not recipe.from_scratch:
-        return found
+        return stages
     schema = tasks.schema_of(recipe.task.name, recipe.task.options)
-    model, told = recipe.model, {"model": "" if recipe.from_scratch else fingerprint(recipe.model)}
+    model = recipe.model
+    start: Identity = {"model": "" if recipe.from_scratch else fingerprint(recipe.model)}
     if recipe.from_scratch:
-        said = next((one.pretrain for one in recipe.stages if one.pretrain), Pretrain())
-        texts, sources = _texts(said, parts, schema, cache, progress)
-        identity = {
-            **dict(flat(recipe.from_scratch.model_dump(mode="json"), "from_scratch.")),
-            "seed": recipe.seed,
-            **sources,
-        }
-        found.append(_stage("scratch", identity, cache, texts=texts))
-    recipe = from_the_start(recipe, found)
-    for one in recipe.stages:
-        if found:
-            model, told = str(found[-1].model), {"model": found[-1].folder.name}
-        if one.pretrain is not None:
-            texts, sources = _texts(one.pretrain, parts, schema, cache, progress)
-            made = _pretrain(one.pretrain, recipe, model)
-            found.append(_stage(one.name, {**settings(made), **told, **sources}, cache, recipe=made, texts=texts))
-        if one.multitask is not None:
-            together, identity = _together(recipe.alone(model), one.multitask, parts, cache, progress)
-            stage = {"together": together, "options": one.multitask}
-            found.append(_stage(one.name, {**identity, **told}, cache, **stage))
-    return found
+        pretrain = next((options.pretrain for options in recipe.stages if options.pretrain), PretrainOptions())
+        texts, sources = _texts(pretrain, parts, schema, cache, progress)
+        shape = flatten(recipe.from_scratch.model_dump(mode="json"), "from_scratch.")
+        identity = {**dict(shape), "seed": recipe.seed, **sources}
+        stages.append(EarlierStage("scratch", *_stored("scratch", identity, cache), texts=texts))
+    recipe = with_reference(recipe, stages)
+    for options in recipe.stages:
+        if stages:
+            model, start = str(stages[-1].model), {"model": stages[-1].folder.name}
+        if options.pretrain is not None:
+            texts, sources = _texts(options.pretrain, parts, schema, cache, progress)
+            made = _pretrain(options.pretrain, recipe, model)
+            stored = _stored(options.name, {**settings(made), **start, **sources}, cache)
+            stages.append(EarlierStage(options.name, *stored, recipe=made, texts=texts))
+        if options.multitask is not None:
+            recipes, identity = _tasks(recipe.alone(model), options.multitask, parts, cache, progress)
+            stored = _stored(options.name, {**identity, **start}, cache)
+            stages.append(EarlierStage(options.name, *stored, tasks=recipes, options=options.multitask))
+    return stages
 
 
-def from_the_start(recipe: Recipe, stages: Sequence[Stage]) -> Recipe:
-    """The same recipe, in which what is forgotten is seen from the encoder that the first stage starts from."""
+def with_reference(recipe: Recipe, stages: Sequence[EarlierStage]) -> Recipe:
+    """The same recipe, in which forgetting is measured against the encoder that the first stage starts from."""
     if recipe.forgetting is None or recipe.forgetting.reference:
         return recipe
     start = recipe.model or str(stages[0].model)
     return recipe.model_copy(update={"forgetting": recipe.forgetting.model_copy(update={"reference": start})})
 
 
-def key_of(recipe: Recipe, parts: Parts, last: Stage) -> dict[str, Any]:
+def finetuning_identity(recipe: Recipe, parts: Parts, last: EarlierStage) -> Identity:
     """All that affects the result of the fine-tuning after the stages, by dotted name."""
     sources = {f"data.{name}": part.fingerprint for name, part in parts.tables.items()}
     return {**settings(recipe), **sources, **store.versions(), "model": last.folder.name}
 
 
-def _stage(name: str, identity: Mapping[str, Any], cache: Path, **more: Any) -> Stage:
-    whole = {**identity, **store.versions()}
-    return Stage(name, store.place(cache / "stages", name, whole), whole, **more)
+def _stored(name: str, identity: Identity, cache: Path) -> tuple[Path, Identity]:
+    """The folder of a stage in the store, and its identity with the versions it depends on."""
+    complete = {**identity, **store.versions()}
+    return store.stage_folder(cache / "stages", name, complete), complete
 
 
-def _together(
-    recipe: Recipe, options: Multitask, parts: Parts, cache: Path, progress: Progress
-) -> tuple[dict[str, Recipe], dict[str, Any]]:
-    """The recipes of the tasks that are learned together, by name, and what affects the result of it."""
-    recipes = taking_part(recipe, options, Path())
-    identity = dict(flat(options.model_dump(mode="json", exclude={"others"}), "multitask."))
-    for name, one in recipes.items():
-        own = parts if name == OWN else read_rows(one, cache, progress)
-        identity |= {f"{name}.{key}": value for key, value in settings(one).items() if _is_of_the_task(key)}
+def _tasks(
+    recipe: Recipe, options: MultitaskOptions, parts: Parts, cache: Path, progress: Progress
+) -> tuple[dict[str, Recipe], Identity]:
+    """The recipes of the tasks that are trained together, by name, and all that affects the result."""
+    recipes = task_recipes(recipe, options, Path())
+    identity = dict(flatten(options.model_dump(mode="json", exclude={"others"}), "multitask."))
+    for name, task in recipes.items():
+        own = parts if name == OWN else read_rows(task, cache, progress)
+        identity |= {f"{name}.{key}": value for key, value in settings(task).items() if _is_of_the_task(key)}
         identity |= {f"{name}.data.{part}": rows.fingerprint for part, rows in own.tables.items()}
     return recipes, identity
 
 
 def _is_of_the_task(key: str) -> bool:
-    """Whether a setting of one of several tasks counts: how it is trained is said for all of them."""
+    """Whether a setting of one of several tasks counts: how to train is decided for all of them."""
     return not key.startswith(("recipe.training.", "recipe.seed", "recipe.trainer"))
 
 
-def _pretrain(said: Pretrain, recipe: Recipe, model: str) -> Recipe:
-    """The recipe of a stage that learns from raw text."""
-    training: Training = (
-        said.training if said.steps is None else said.training.model_copy(update={"max_steps": said.steps})
+def _pretrain(options: PretrainOptions, recipe: Recipe, model: str) -> Recipe:
+    """The recipe of a stage that is trained on raw text."""
+    training: TrainingOptions = (
+        options.training if options.steps is None else options.training.model_copy(update={"max_steps": options.steps})
     )
     return Recipe(
         model=model,
-        task=TaskChoice.model_validate({"name": "masked", "objective": said.objective, **said.task}),
-        data=Data(train=MEMORY, split=Split(test=said.hold_out)),
-        window=Window(max_tokens=said.max_tokens),
-        layers=said.layers,
+        task=TaskChoice.model_validate({"name": "masked", "objective": options.objective, **options.task}),
+        data=DataOptions(train=MEMORY, split=SplitOptions(test=options.hold_out)),
+        window=WindowOptions(max_tokens=options.max_tokens),
+        layers=options.layers,
         training=training,
         checkpoints=recipe.checkpoints,
-        seed=said.seed,
+        seed=options.seed,
         forgetting=recipe.forgetting,
         trainer=recipe.trainer,
     )
 
 
 def _texts(
-    said: Pretrain, parts: Parts, schema: Schema, cache: Path, progress: Progress
-) -> tuple[Texts, dict[str, str]]:
-    """The texts of a pre-training, and the fingerprint of each place they come from."""
+    options: PretrainOptions, parts: Parts, schema: Schema, cache: Path, progress: Progress
+) -> tuple[StageTexts, Identity]:
+    """The texts of a pre-training, and the fingerprint of each source."""
     tables: list[tuple[Table, tuple[str, ...]]] = []
-    sources: dict[str, str] = {}
-    for number, file in enumerate(said.files):
+    sources: Identity = {}
+    for number, file in enumerate(options.files):
         if file == WITHIN:
             train = parts.tables["train"]
             kinds = {column.name for column in schema if column.kind in ("text", "texts") and not column.answer}
@@ -196,7 +214,7 @@ def _texts(
             tables.append((train, names))
             sources[f"data.{number}"] = f"{train.fingerprint} {' '.join(names)}"
             continue
-        reading = Data(train=file).reading("train")
+        reading = DataOptions(train=file).reading("train")
         assert reading is not None
         rows = table.load(Source(**reading), tasks.schema_of("masked", {}), cache, Findings(), progress=progress)
         tables.append((rows, ("text",)))
@@ -205,4 +223,4 @@ def _texts(
         raise RecipeError(
             "pretrain.corpus: found within-task, but the rows of this task hold no text; name files instead"
         )
-    return Texts(tables), sources
+    return StageTexts(tables), sources

@@ -1,106 +1,119 @@
-"""An encoder that is held still gives the same features in every epoch: computed once, kept on disk for the head."""
+"""A frozen encoder gives the same features in every epoch: computed once, stored on disk for the head."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import torch
+from numpy.typing import NDArray
 
-from warmstart.data import table
+from warmstart.data.arrow_files import open_arrow, write_arrow
 from warmstart.errors import RecipeError
 from warmstart.inference.batching import alike
-from warmstart.models.precision import Precision, resolve
+from warmstart.models.precision import Precision, resolve_precision
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
-from warmstart.tasks.base import Task
+from warmstart.tasks.base import AnyTask, Feature
+from warmstart.tasks.shared.protocols import ReadsWindows
 from warmstart.tasks.shared.text_inputs import count_slices
 from warmstart.text.windows import Window
 
-ANSWERS = ("labels", "start_positions", "end_positions")
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PreTrainedTokenizerBase
+
+    from warmstart.models.heads.pooled import PooledModel
+
+TARGETS = ("labels", "start_positions", "end_positions")
 ROWS = {"vectors": 1024, "states": 128}
-"""Rows read ahead, so that those of like length can share a batch; of tokens' states fewer fit into memory."""
+"""Rows read ahead, so that those of similar length can share a batch; fewer where every token has a state."""
+
+Vector = NDArray[np.float32]
+_NOTHING: Vector = np.empty(0, dtype=np.float32)
 
 
-def check_slices(model: Any, task: Task[Any], window: Window) -> None:
-    """Refuse a head that learns from more of a text in slices than the one vector that is kept of it."""
-    if task.own_windows:  # each window is a row of its own
+def check_slices(model: PooledModel, task: AnyTask, window: Window) -> None:
+    """Refuse a head that needs more of a text in slices than the one vector that is stored of it."""
+    if isinstance(task, ReadsWindows):  # each window is a row of its own
         return
-    if window.method == "slices" and (model.keeps == "states" or model.slice_pooling.attention is not None):
+    if window.method == "slices" and (model.feature_type == "states" or model.slice_pooling.attention is not None):
         raise RecipeError(
-            "layers.freeze: encoder keeps one vector of a text in slices, and a bilstm or attention learns from more; "
+            "layers.freeze: encoder stores one vector of a text in slices, and a bilstm or attention needs more; "
             "choose another head.type, head.pooling or window.slice_pooling, or window.method: head"
         )
 
 
-def keep_features(
-    model: Any, rows: Any, task: Task[Any], tokenizer: Any, precision: str, path: Path, progress: Progress
-) -> Any:
-    """The encoded rows with what the encoder gives for each, memory-mapped from `path`; the main process writes them.
+@dataclass(frozen=True)
+class FeatureWriter:
+    """Computes the features of a frozen encoder once and stores them.
 
     Args:
-        model: A model of our own (`encoders.pooled`); its dropout is off meanwhile.
-        rows: A `datasets.Dataset` of the task's features.
+        model: A model with a head of our own (`models.heads`).
     """
-    what = model.keeps
-    if processes.is_main():
-        learning = model.training
-        model.eval().to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-        _write(model, rows, task, tokenizer, resolve(precision, model.config), path, progress)
-        model.train(learning)
-    kept = table.open_written(path)
-    # As arrays, not as lists of Python's numbers: a text has thousands.
-    return kept.with_format("numpy", columns=[what], output_all_columns=True)
 
+    model: PooledModel
+    task: AnyTask
+    tokenizer: PreTrainedTokenizerBase
+    precision: str
 
-def _write(
-    model: Any, rows: Any, task: Task[Any], tokenizer: Any, precision: Precision, path: Path, progress: Progress
-) -> None:
-    what = model.keeps
-    kind = pa.large_list(pa.float32())
-    schema = rows.features.arrow_schema.remove_metadata().append(pa.field(what, kind))
+    def write(self, rows: Dataset, path: Path, progress: Progress) -> Dataset:
+        """The encoded rows with the encoder's features of each, memory-mapped from `path`.
 
-    def batches() -> Iterator[dict[str, Any]]:
+        The main process writes them, with dropout off meanwhile.
+        """
+        model = self.model
+        if processes.is_main_process():
+            training = model.training
+            model.eval().to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+            schema = rows.features.arrow_schema.remove_metadata()
+            column = pa.field(model.feature_type, pa.large_list(pa.float32()))
+            write_arrow(self._batches(rows, progress), path, schema.append(column))
+            model.train(training)
+        # As arrays, not as lists of Python numbers: a text has thousands.
+        return open_arrow(path).with_format("numpy", columns=[model.feature_type], output_all_columns=True)
+
+    def _batches(self, rows: Dataset, progress: Progress) -> Iterator[dict[str, pa.Array]]:
+        name, precision = self.model.feature_type, resolve_precision(self.precision, self.model.config)
         with progress.bar("features", len(rows)) as bar:
-            for chunk in rows.with_format("arrow").iter(batch_size=ROWS[what]):
-                columns = {name: chunk.column(name).combine_chunks() for name in chunk.column_names}
-                plain = {name: column.to_pylist() for name, column in columns.items()}
-                features = [dict(zip(plain, values, strict=True)) for values in zip(*plain.values(), strict=True)]
-                found: list[Any] = [None] * len(features)
-                for chosen in alike(features):
-                    some = _features(model, [features[index] for index in chosen], task, tokenizer, precision)
-                    for index, array in zip(chosen, some, strict=True):
-                        found[index] = array
+            for chunk in rows.with_format("arrow").iter(batch_size=ROWS[name]):
+                columns = {column: chunk.column(column).combine_chunks() for column in chunk.column_names}
+                plain = {column: values.to_pylist() for column, values in columns.items()}
+                inputs: list[Feature] = [
+                    cast("Feature", dict(zip(plain, values, strict=True)))
+                    for values in zip(*plain.values(), strict=True)
+                ]
+                arrays: list[Vector] = [_NOTHING] * len(inputs)
+                for chosen in alike(inputs):
+                    batch = self._features([inputs[index] for index in chosen], precision)
+                    for index, array in zip(chosen, batch, strict=True):
+                        arrays[index] = array
                     bar.advance(len(chosen))
-                yield {**columns, what: _column(found)}
+                yield {**columns, name: _column(arrays)}
 
-    table.write(batches(), path, schema)
-
-
-@torch.inference_mode()
-def _features(
-    model: Any, features: Sequence[Mapping[str, Any]], task: Task[Any], tokenizer: Any, precision: Precision
-) -> list[npt.NDArray[np.float32]]:
-    """A flat array for each row: its vector, those of its texts, or the states of their tokens, one after the other."""
-    inputs = task.collate(list(map(dict, features)), tokenizer)
-    inputs = {name: tensor.to(model.device) for name, tensor in inputs.items() if name not in ANSWERS}
-    kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
-    with torch.autocast(model.device.type, dtype=kind, enabled=precision != "fp32"):
-        found = model.features(**inputs).float().cpu()
-    arrays = list(found)
-    if model.keeps == "states":
-        real = inputs["attention_mask"].bool().cpu().reshape(len(found), -1)
-        arrays = [states[mask] for states, mask in zip(found, real, strict=True)]
-    # A text in slices has become one already; texts beside one another have not.
-    counts = [1 if len(found) == len(features) else count_slices(feature) or 1 for feature in features]
-    texts = iter(arrays)
-    return [torch.cat([next(texts).reshape(-1) for _ in range(count)]).numpy() for count in counts]
+    @torch.inference_mode()
+    def _features(self, rows: Sequence[Feature], precision: Precision) -> list[Vector]:
+        """A flat array for each row: its vector, those of its texts, or the states of their tokens, concatenated."""
+        model = self.model
+        inputs = self.task.collate([row.copy() for row in rows], self.tokenizer)
+        inputs = {name: tensor.to(model.device) for name, tensor in inputs.items() if name not in TARGETS}
+        dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
+        with torch.autocast(model.device.type, dtype=dtype, enabled=precision != "fp32"):
+            features = model.features(**inputs).float().cpu()
+        tensors = list(features)
+        if model.feature_type == "states":
+            real = inputs["attention_mask"].bool().cpu().reshape(len(features), -1)
+            tensors = [states[mask] for states, mask in zip(features, real, strict=True)]
+        # The slices of a text are pooled already; several texts of a row are not.
+        counts = [1 if len(features) == len(rows) else count_slices(row) or 1 for row in rows]
+        texts = iter(tensors)
+        return [torch.cat([next(texts).reshape(-1) for _ in range(count)]).numpy() for count in counts]
 
 
-def _column(arrays: list[npt.NDArray[np.float32]]) -> Any:
+def _column(arrays: list[Vector]) -> pa.Array:
     ends = np.cumsum([0, *map(len, arrays)])
     return pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(np.concatenate(arrays)))

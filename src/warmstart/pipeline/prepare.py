@@ -1,74 +1,77 @@
-"""Before a training: rows read and split, the task fitted to them, and texts turned into tokens on disk."""
+"""Before a training: reading and splitting the rows, fitting the task to them, and tokenizing texts to disk."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warmstart import tasks
 from warmstart.data import split, table
-from warmstart.data.check import check, stop_at_error
+from warmstart.data.arrow_files import open_arrow, write_arrow
+from warmstart.data.check_tables import check_tables, stop_at_error
 from warmstart.data.findings import Findings
 from warmstart.data.schema import Schema
 from warmstart.data.source import Source
 from warmstart.data.table import Table
+from warmstart.evaluation.records.data import DataRecord, PartRecord
 from warmstart.recipe import Recipe
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
-from warmstart.tasks.base import Task
-from warmstart.text.windows import Cut, Window
+from warmstart.tasks.base import AnyTask
+from warmstart.tasks.shared.protocols import ReadsWindows
+from warmstart.text.windows import Truncation, Window
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 PARTS = ("train", "dev", "test")
 CHUNK, LONG = 1000, 64
-"""Rows turned into tokens at a time; fewer where a row may be so long that it has many features."""
+"""Rows tokenized at a time; fewer where a row may be so long that it has many features."""
 
 Rows = Mapping[str, Iterable[Mapping[str, Any]]]
-"""Rows handed over in Python instead of files, by part: train, dev, test."""
+"""Rows passed in Python instead of files, by part: train, dev, test."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The rows of each part, and what was found in them."""
+    """The rows of each part, and the findings in them."""
 
     tables: dict[str, Table]
     findings: Findings
 
-    def about(self) -> dict[str, Any]:
-        """What a run keeps of its data in `data.json`."""
+    def record(self) -> DataRecord:
+        """What a run records of its data."""
         parts = {
-            name: {
-                "files": [str(file) for file in part.files],
-                "rows": len(part),
-                "fingerprint": part.fingerprint,
-            }
+            name: PartRecord([str(file) for file in part.files], len(part), part.fingerprint)
             for name, part in self.tables.items()
         }
-        return {"parts": parts, "findings": self.findings.as_json()}
+        return DataRecord(parts, list(self.findings))
 
 
 def read_parts(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, rows: Rows | None = None) -> Parts:
-    """Read train, dev and test; hold out what has no file of its own; leave out what the recipe says to drop.
+    """Read train, dev and test; hold out parts that have no file; leave out the rows that the recipe drops.
 
     Args:
-        cache: Where rows are kept as Arrow.
-        rows: Rows handed over in Python, which take the place of the recipe's files.
+        cache: Where rows are stored as Arrow.
+        rows: Rows passed in Python, which replace the recipe's files.
     """
     findings = Findings()
     if rows is not None:
-        found = {part: table.from_rows(rows[part], schema, cache / part, part) for part in PARTS if part in rows}
+        tables = {part: table.from_rows(rows[part], schema, cache / part, part) for part in PARTS if part in rows}
     else:
-        found = {
+        tables = {
             part: table.load(source, schema, cache, findings, drop_unlabelled=drop, progress=progress)
             for part, source, drop in sources(recipe)
         }
-    check(found, schema, findings)
+    check_tables(tables, schema, findings)
     stop_at_error(findings)
     answer = schema.answer.name if schema.answer else None
-    found = _hold_out(found, recipe, together(found["train"], schema), answer, findings)
-    return Parts(without_shared(found, recipe, schema, findings), findings)
+    tables = _hold_out(tables, recipe, grouping_columns(tables["train"], schema), answer, findings)
+    return Parts(handle_leaked_rows(tables, recipe, schema, findings), findings)
 
 
 def read_rows(recipe: Recipe, cache: Path, progress: Progress, rows: Rows | None = None) -> Parts:
@@ -84,24 +87,24 @@ def sources(recipe: Recipe) -> Iterator[tuple[str, Source, bool]]:
             yield part, Source(**reading), part == "train" and "unlabelled" in recipe.data.drop
 
 
-def together(rows: Table, schema: Schema) -> tuple[str, ...]:
-    """The columns, among those that the rows have, whose equal rows belong in one part."""
+def grouping_columns(rows: Table, schema: Schema) -> tuple[str, ...]:
+    """The columns by which rows are duplicates of each other, and so belong in one part."""
     return tuple(name for name in schema.together or schema.inputs if name in rows.rows.column_names)
 
 
 def _hold_out(
-    found: dict[str, Table], recipe: Recipe, texts: tuple[str, ...], answer: str | None, findings: Findings
+    tables: dict[str, Table], recipe: Recipe, texts: tuple[str, ...], answer: str | None, findings: Findings
 ) -> dict[str, Table]:
     wanted = {
         part: getattr(recipe.data.split, part)
         for part in ("dev", "test")
-        if part not in found and getattr(recipe.data.split, part) > 0
+        if part not in tables and getattr(recipe.data.split, part) > 0
     }
     if not wanted:
-        return found
-    train = found["train"]
+        return tables
+    train = tables["train"]
     seed = recipe.seed if recipe.data.split.seed is None else recipe.data.split.seed
-    chosen = split.split(train, texts, answer, wanted, seed)
+    chosen = split.split_table(train, texts, answer, wanted, seed)
     for part in wanted:
         findings.add(
             "held-out",
@@ -109,97 +112,97 @@ def _hold_out(
             f"{len(chosen[part]):,} of the {len(train):,} training rows are held out as {part} "
             f"(data.split.{part}: {wanted[part]}, seed {seed}), duplicates kept on one side",
         )
-    return {**found, **{part: train.select(indices) for part, indices in chosen.items()}}
+    return {**tables, **{part: train.select(indices) for part, indices in chosen.items()}}
 
 
-def without_shared(found: dict[str, Table], recipe: Recipe, schema: Schema, findings: Findings) -> dict[str, Table]:
-    """Find training rows that are in dev or test as well; leave them out if the recipe says so."""
-    drop = "shared" in recipe.data.drop
-    texts = together(found["train"], schema)
-    told = f"have the same {' and '.join(texts)} as a row of" if schema.together else "are in"
+def handle_leaked_rows(
+    tables: dict[str, Table], recipe: Recipe, schema: Schema, findings: Findings
+) -> dict[str, Table]:
+    """Report training rows that are in dev or test as well; leave them out if the recipe drops them."""
+    drop = "leaked" in recipe.data.drop
+    texts = grouping_columns(tables["train"], schema)
+    how = f"have the same {' and '.join(texts)} as a row of" if schema.together else "are in"
     for part in ("dev", "test"):
-        if part not in found:
+        if part not in tables:
             continue
-        train = found["train"]
-        twins = split.shared(train, found[part], texts)
+        train = tables["train"]
+        twins = split.shared_rows(train, tables[part], texts)
         if not len(twins):
             continue
-        file, line = train.place(int(twins[0]))
-        done = "left out of training" if drop else "kept; leave them out with `drop: [shared]` or --drop shared"
+        done = "left out of training" if drop else "kept; leave them out with `drop: [leaked]` or --drop leaked"
         findings.add(
             "shared",
             "note" if drop else "warning",
-            f"{len(twins):,} training rows {told} {part} as well, this one first; {done}",
-            file,
-            line,
+            f"{len(twins):,} training rows {how} {part} as well, this one first; {done}",
+            train.location(int(twins[0])),
             len(twins),
-            train.unit(file),
         )
         if drop:
             gone = set(twins.tolist())
-            found = {**found, "train": train.select([i for i in range(len(train)) if i not in gone])}
-    return found
+            tables = {**tables, "train": train.select([i for i in range(len(train)) if i not in gone])}
+    return tables
 
 
-def fit_task(recipe: Recipe, parts: Parts, saved: Any = None) -> Task[Any]:
-    """The task, fitted to the training answers, after every other part's answers were found to be among them."""
+def fit_task(recipe: Recipe, parts: Parts, saved: PretrainedConfig | None = None) -> AnyTask:
+    """The task, fitted to the training answers; answers of other parts that it does not know are refused.
+
+    Args:
+        saved: The config of a model whose head is reused.
+    """
     kind = tasks.find(recipe.task.name)
     options = tasks.options_of(recipe.task.name, recipe.task.options)
     answer = kind.schema(options).answer
     train = parts.tables["train"]
     learned = train.column(answer.name) if answer else ()
-    task = kind.learn(options, learned, "pair" in train.rows.column_names, saved)
+    task = kind.from_answers(options, learned, "pair" in train.rows.column_names, saved)
     for name, part in parts.tables.items():
         if name != "train" and answer:
-            task.check_answers(part.column(answer.name), part.where)
+            task.check_answers(part.column(answer.name), part.location)
     return task
 
 
-def encode(
-    rows: Table,
-    task: Task[Any],
-    tokenizer: Any,
-    window: Window,
-    path: Path,
-    progress: Progress,
-    findings: Findings,
-) -> tuple[Any, dict[str, Any]]:
-    """Tokens of every row, memory-mapped from `path`, and how much of the text the window cut.
+@dataclass(frozen=True)
+class RowEncoder:
+    """How rows become token ids."""
 
-    The main process writes them; any other opens what is there, and knows nothing of the cut.
-    """
-    if not processes.is_main():
-        return table.open_written(path), {}
-    cut = Cut()
-    first: list[int] = []
-    lost: Counter[int] = Counter()
+    task: AnyTask
+    tokenizer: PreTrainedTokenizerBase
+    window: Window
 
-    def batches() -> Iterator[dict[str, list[Any]]]:
-        with progress.bar("reading tokens", len(rows)) as bar:
-            for chunk in rows.chunks(LONG if task.own_windows else CHUNK):
-                features = task.encode(chunk, tokenizer, window)
-                start, count = cut.rows, len(next(iter(chunk.values())))
-                for number, feature in enumerate(features):
-                    feature["row"] = start + feature.get("of", number)
-                    if feature["row"] == cut.rows:  # its first feature counts for the row
-                        cut.add(feature)
-                    if feature["cut"] and not first:
-                        first.append(feature["row"])
-                    if feature.get("lost"):
-                        lost[feature["row"]] += feature["lost"]
-                bar.advance(count)
-                names = [name for name in features[0] if name not in {"cut", "tokens", "of", "lost"}]
-                yield {name: [feature[name] for feature in features] for name in names}
+    def encode(self, rows: Table, path: Path, progress: Progress, findings: Findings) -> tuple[Dataset, Truncation]:
+        """Tokens of every row, memory-mapped from `path`, and how much of the text the window truncated.
 
-    encoded = table.write(batches(), path)
-    if first:
-        file, line = rows.place(first[0])
-        message = cut.told(window, ", this one first")
-        findings.add("window-cut", "warning", message, file, line, cut.rows_cut, rows.unit(file))
-    if lost:
-        file, line = rows.place(next(iter(lost)))
-        message = (
-            f"{lost.total():,} entities begin or end inside a word, one here first; they are learned as all they touch"
-        )
-        findings.add("entity-inside", "warning", message, file, line, lost.total(), rows.unit(file))
-    return encoded, asdict(cut)
+        The main process writes them; any other opens the file, and does not know what was truncated.
+        """
+        if not processes.is_main_process():
+            return open_arrow(path), Truncation()
+        truncation = Truncation()
+        first: list[int] = []
+        misaligned: Counter[int] = Counter()
+
+        def batches() -> Iterator[dict[str, list[Any]]]:
+            with progress.bar("reading tokens", len(rows)) as bar:
+                for chunk in rows.chunks(LONG if isinstance(self.task, ReadsWindows) else CHUNK):
+                    features = self.task.encode(chunk, self.tokenizer, self.window)
+                    start, count = truncation.rows, len(next(iter(chunk.values())))
+                    for number, feature in enumerate(features):
+                        feature["row"] = start + feature.get("sample", number)
+                        if feature["row"] == truncation.rows:  # its first feature counts for the row
+                            truncation.add(feature)
+                        if feature["cut"] and not first:
+                            first.append(feature["row"])
+                        if feature.get("misaligned"):
+                            misaligned[feature["row"]] += feature["misaligned"]
+                    bar.advance(count)
+                    names = [name for name in features[0] if name not in {"cut", "tokens", "sample", "misaligned"}]
+                    yield {name: [feature[name] for feature in features] for name in names}
+
+        encoded = write_arrow(batches(), path)
+        if first:
+            message = truncation.summary(self.window, ", this one first")
+            findings.add("window-cut", "warning", message, rows.location(first[0]), truncation.rows_cut)
+        if misaligned:
+            total = misaligned.total()
+            message = f"{total:,} entities begin or end inside a word, one here first; they are extended to whole words"
+            findings.add("entity-inside", "warning", message, rows.location(next(iter(misaligned))), total)
+        return encoded, truncation

@@ -1,50 +1,59 @@
-"""A fine-tuning that another run has finished, on the same stages, rows and settings: taken instead of done again."""
+"""Reusing a fine-tuning that another run has finished, on the same stages, rows and settings."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from warmstart.errors import ModelError, RunError
-from warmstart.pipeline import stage_store as store
-from warmstart.pipeline.earlier_stages import Stage, key_of
+from warmstart.evaluation.records import metrics
+from warmstart.evaluation.records.files import read_record, write_record
+from warmstart.pipeline.earlier_stages import EarlierStage, finetuning_identity
 from warmstart.pipeline.prepare import Parts
+from warmstart.pipeline.stage_store import stage_folder
 from warmstart.recipe import Recipe
 from warmstart.runtime.progress import Progress
-from warmstart.storage import artifacts
-from warmstart.storage.artifacts import verify, write_json
-from warmstart.storage.json_files import read_object
-from warmstart.tasks.shared.task_config import saved_temperature
+from warmstart.storage.artifacts import verify
+from warmstart.storage.files import link_or_copy
+from warmstart.tasks.shared.saved_task import SavedTask
 
-TAKEN = ("stages/*-finetune", "predictions*.parquet", "model", "metrics.json")
-"""What of a run is taken; metrics come last, since they say that a run is finished."""
-
-
-def offer(recipe: Recipe, parts: Parts, last: Stage, folder: Path, cache: Path) -> None:
-    """Say where the result of this fine-tuning is, for runs that would do the same."""
-    write_json(_note(recipe, parts, last, cache), {"run": str(folder.resolve())})
+REUSED = ("stages/*-finetune", "predictions*.parquet", "model", metrics.FILE)
+"""What is taken from a run; metrics come last, since they mark a run as finished."""
 
 
-def find(recipe: Recipe, parts: Parts, last: Stage, cache: Path) -> Path | None:
-    """The finished run that has done the same, if it is still there and whole."""
+@dataclass(frozen=True)
+class FinetuningNote:
+    """Where the result of a fine-tuning is."""
+
+    run: str
+
+
+def register_finetuning(recipe: Recipe, parts: Parts, last: EarlierStage, folder: Path, cache: Path) -> None:
+    """Note where the result of this fine-tuning is, for runs that would do the same."""
+    write_record(FinetuningNote(str(folder.resolve())), _note(recipe, parts, last, cache))
+
+
+def find_finetuning(recipe: Recipe, parts: Parts, last: EarlierStage, cache: Path) -> Path | None:
+    """The finished run that has done the same, if it is still there and undamaged."""
     try:
-        folder = Path(str(read_object(_note(recipe, parts, last, cache), RunError)["run"]))
+        folder = Path(read_record(FinetuningNote, _note(recipe, parts, last, cache)).run)
         verify(folder / "model")
-        if saved_temperature(folder / "model") != 1.0:
-            return None  # calibrated since: no longer what the fine-tuning gave
-    except (OSError, KeyError, RunError, ModelError):
+        if SavedTask.read(folder / "model").temperature != 1.0:
+            return None  # calibrated since: no longer the result of the fine-tuning
+    except (FileNotFoundError, RunError, ModelError):
         return None
-    return folder if (folder / "metrics.json").is_file() else None
+    return folder if (folder / metrics.FILE).is_file() else None
 
 
-def take(done: Path, folder: Path, progress: Progress) -> None:
-    """Put what another run has made into this one's folder; shared on disk where possible, as nothing changes it."""
+def reuse_finetuning(done: Path, folder: Path, progress: Progress) -> None:
+    """Link or copy the result of another run into this one's folder."""
     if done != folder.resolve():
-        for source in (path for name in TAKEN for path in sorted(done.glob(name))):
-            artifacts.take(source, folder / source.relative_to(done))
-    progress.say(f"the fine-tuning is finished ({done.name}); used as it stands")
+        for source in (path for name in REUSED for path in sorted(done.glob(name))):
+            link_or_copy(source, folder / source.relative_to(done))
+    progress.log(f"the fine-tuning is finished ({done.name}); reused")
 
 
-def _note(recipe: Recipe, parts: Parts, last: Stage, cache: Path) -> Path:
-    place = store.place(cache / "stages", "finetune", key_of(recipe, parts, last))
-    place.parent.mkdir(parents=True, exist_ok=True)
-    return place.with_name(f".{place.name}.run")
+def _note(recipe: Recipe, parts: Parts, last: EarlierStage, cache: Path) -> Path:
+    folder = stage_folder(cache / "stages", "finetune", finetuning_identity(recipe, parts, last))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    return folder.with_name(f".{folder.name}.run")

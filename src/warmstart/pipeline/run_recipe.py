@@ -1,4 +1,4 @@
-"""Carrying out a recipe: its stages in order, into a run folder."""
+"""Running a recipe: its stages in order, into a run folder."""
 
 from __future__ import annotations
 
@@ -6,27 +6,34 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from warmstart.errors import RecipeError, RunError
 from warmstart.evaluation.evaluate import evaluate
-from warmstart.evaluation.run import PREDICTIONS, RunFolder
+from warmstart.evaluation.predictions import PREDICTION_FILES
+from warmstart.evaluation.records import data as data_record
+from warmstart.evaluation.records import forgetting as forgetting_record
+from warmstart.evaluation.records import form as form_record
+from warmstart.evaluation.records import metrics as metrics_record
+from warmstart.evaluation.records.files import write_record
+from warmstart.evaluation.records.metrics import Metrics, write_metrics
+from warmstart.evaluation.run import ENVIRONMENT, RECIPE, RunFolder, begin_run
 from warmstart.inference.predictor import Predictor
-from warmstart.models.scratch import make_encoder
-from warmstart.pipeline import reuse
-from warmstart.pipeline import stage_store as store
-from warmstart.pipeline.earlier_stages import Stage, from_the_start, stages_before
-from warmstart.pipeline.finetune import check_ahead, finetune, make_ready, saving_of
-from warmstart.pipeline.forgetting_monitor import FILE as FORGETTING
-from warmstart.pipeline.multitask import multitask
+from warmstart.models.from_scratch import EncoderShape, make_encoder
+from warmstart.pipeline.earlier_stages import EarlierStage, stages_before, with_reference
+from warmstart.pipeline.finetune import check_before_stages, finetune, prepare_training, saving_of
+from warmstart.pipeline.multitask import train_multitask
+from warmstart.pipeline.multitask_recipes import MultitaskStage
 from warmstart.pipeline.prepare import Parts, Rows, read_rows
-from warmstart.recipe import Recipe, absolute
+from warmstart.pipeline.reuse import find_finetuning, register_finetuning, reuse_finetuning
+from warmstart.pipeline.stage_store import locked_stage
+from warmstart.recipe import Recipe
 from warmstart.runtime import processes
 from warmstart.runtime.environment import environment
 from warmstart.runtime.progress import Progress, silent
-from warmstart.storage.artifacts import disk_errors, publish, sweep, write_json, write_text
+from warmstart.storage.artifacts import disk_errors, publish, remove_stale_staging
 from warmstart.storage.cache import cache_folder
-from warmstart.training.callbacks.early_stopping import Measured
+from warmstart.storage.files import link_or_copy, write_json
+from warmstart.training.callbacks.early_stopping import OnEvaluate
 from warmstart.training.settings import check_trainer_options
 
 
@@ -36,119 +43,118 @@ def run_recipe(
     progress: Progress = silent,
     rows: Rows | None = None,
     resume_anyway: Iterable[str] = (),
-    measured: Measured | None = None,
+    measured: OnEvaluate | None = None,
 ) -> RunFolder:
-    """Carry out a recipe into a folder, or go on with a run that was stopped there.
+    """Run a recipe into a folder, or resume a run that was stopped there.
 
-    Where recipe, data or model is at fault, no folder is left. Of several processes only the main one reads the files,
+    Where recipe, data or model is invalid, no folder is left. Of several processes only the main one reads the files,
     writes the folder and measures; the others train with it.
 
     Args:
-        rows: Rows handed over in Python, which take the place of the recipe's files.
+        rows: Rows passed in Python, which replace the recipe's files.
         resume_anyway: What may differ from when the run was stopped, though the model may then differ too.
-        measured: Told the headline on the dev rows after every epoch of the fine-tuning but the last; what it raises
-            ends the run, which stays unfinished.
+        measured: Called with the headline on the dev rows after every epoch of the fine-tuning but the last; what it
+            raises ends the run, which stays unfinished.
     """
     folder = Path(folder)
     if recipe.repeated:
-        raise RecipeError("seeds, baseline and ablate ask for several trainings, and this is one; take `warmstart.fit`")
+        raise RecipeError("seeds, baseline and ablate ask for several trainings, and this is one; call `warmstart.fit`")
     claim(folder)
     check_trainer_options(recipe.trainer)
-    main = processes.is_main()
+    main = processes.is_main_process()
     progress = progress if main else silent
     with disk_errors(folder), _work_folder(folder) as work:
-        place = cache_folder() if rows is None else work / f"rows-{processes.index()}"
-        with processes.main_first():
-            parts = read_rows(recipe, place, progress, rows)
+        cache = cache_folder() if rows is None else work / f"rows-{processes.rank()}"
+        with processes.main_process_first():
+            parts = read_rows(recipe, cache, progress, rows)
             stages = stages_before(recipe, parts, cache_folder(), progress)
             if stages:
-                check_ahead(recipe, parts)
-        start = _go_before(recipe, stages, progress, resume_anyway)
-        with processes.main_first():
-            done = reuse.find(start, parts, stages[-1], cache_folder()) if stages and recipe.reuse_stages else None
+                check_before_stages(recipe, parts)
+        start = _run_stages(recipe, stages, progress, resume_anyway)
+        with processes.main_process_first():
+            reusable = stages and recipe.reuse_stages
+            done = find_finetuning(start, parts, stages[-1], cache_folder()) if reusable else None
             if done is not None:
                 if main:
                     _begin(folder, recipe, parts, stages)
-                    reuse.take(done, folder, progress)
+                    reuse_finetuning(done, folder, progress)
                 return RunFolder(folder)
-            ready = make_ready(start, parts, work, progress, len(stages) + 1, cache_folder())
+            ready = prepare_training(start, parts, work, progress, len(stages) + 1, cache_folder())
             saving = saving_of(recipe, ready, folder, resume_anyway)
             if main:
                 _begin(folder, recipe, parts, stages)
         finetune(ready, saving, folder, progress, measured)
-        with processes.main_first():
+        with processes.main_process_first():
             if main:
-                write_json(folder / "metrics.json", measure(folder, parts, progress))
+                write_metrics(measure_run(folder, parts, progress), folder / metrics_record.FILE)
                 if stages:
-                    reuse.offer(start, parts, stages[-1], folder, cache_folder())
+                    register_finetuning(start, parts, stages[-1], folder, cache_folder())
     return RunFolder(folder)
 
 
-def plan_stages(recipe: Recipe, progress: Progress = silent) -> list[Stage]:
+def plan_stages(recipe: Recipe, progress: Progress = silent) -> list[EarlierStage]:
     """The stages of a recipe before its fine-tuning; reads its data and trains nothing."""
     return stages_before(recipe, read_rows(recipe, cache_folder(), progress), cache_folder(), progress)
 
 
-def _go_before(recipe: Recipe, stages: list[Stage], progress: Progress, anyway: Iterable[str]) -> Recipe:
-    """Carry out the stages that are not in the store yet; the recipe of the fine-tuning that starts where they end."""
-    recipe = from_the_start(recipe, stages)
+def _run_stages(recipe: Recipe, stages: list[EarlierStage], progress: Progress, anyway: Iterable[str]) -> Recipe:
+    """Train the stages that are not in the store yet; gives the recipe of the fine-tuning that starts from the last."""
+    recipe = with_reference(recipe, stages)
     for number, stage in enumerate(stages, 1):
         if stage.finished and recipe.reuse_stages:
-            progress.say(f"{number:02d}-{stage.name} is finished ({stage.folder.name}); used as it stands")
+            progress.log(f"{number:02d}-{stage.name} is finished ({stage.folder.name}); reused")
             continue
-        progress.say(f"{number:02d}-{stage.name} begins, or goes on ({stage.folder.name})")
-        with store.held(stage.folder, stage.identity):
-            if stage.finished and processes.is_main():  # and not to be used again
+        progress.log(f"{number:02d}-{stage.name} starts or resumes ({stage.folder.name})")
+        with locked_stage(stage.folder, stage.identity):
+            if stage.finished and processes.is_main_process():  # and not to be reused
                 shutil.rmtree(stage.folder)
             _run_stage(recipe, stage, progress, anyway)
     return recipe.alone(str(stages[-1].model) if stages else recipe.model)
 
 
-def _run_stage(recipe: Recipe, stage: Stage, progress: Progress, anyway: Iterable[str]) -> None:
+def _run_stage(recipe: Recipe, stage: EarlierStage, progress: Progress, anyway: Iterable[str]) -> None:
     if stage.options is not None:
         with disk_errors(stage.folder), _work_folder(stage.folder) as work:
-            multitask(
-                stage.together,
+            several = MultitaskStage(
+                stage.tasks,
                 stage.options,
-                stage.folder,
-                cache=cache_folder(),
-                work=work,
-                saves=recipe.checkpoints,
+                checkpoints=recipe.checkpoints,
                 trainer=recipe.trainer,
-                progress=progress,
-                resume_anyway=anyway,
                 forgetting=recipe.forgetting,
             )
+            train_multitask(several, stage.folder, cache_folder(), work, progress, anyway)
         return
     if stage.recipe is None:
         assert recipe.from_scratch is not None
         assert stage.texts is not None
-        with processes.main_first():
-            if processes.is_main():
+        with processes.main_process_first():
+            if processes.is_main_process():
                 with publish(stage.folder) as staging:
-                    make_encoder(stage.texts, staging / "model", seed=recipe.seed, **recipe.from_scratch.model_dump())
+                    shape = EncoderShape(**recipe.from_scratch.model_dump())
+                    make_encoder(stage.texts, staging / "model", shape, recipe.seed)
         return
     run_recipe(stage.recipe, stage.folder, progress, stage.rows, anyway)
 
 
 def claim(folder: Path) -> None:
-    """Refuse a folder that holds a finished run, or anything that is not a run; a stopped one goes on."""
+    """Refuse a folder that holds a finished run, or anything that is not a run; a stopped one is resumed."""
     if folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder} is a file, and a run is a folder; choose another place with --out")
-    # A kill may leave hidden files that are no part of a run; they are swept away when it goes on.
+        raise RunError(f"{folder} is a file, and a run is a folder; choose another with --out")
+    # A kill may leave hidden files that are no part of a run; they are removed when it resumes.
     if not folder.exists() or all(path.name.startswith(".") for path in folder.iterdir()):
         return
-    if (folder / "metrics.json").is_file():
+    if (folder / metrics_record.FILE).is_file():
         raise RunError(f"{folder} holds a finished run; choose another with --out, or remove it")
-    if not (folder / "recipe.yaml").is_file():
-        raise RunError(f"{folder} holds files that are no run; choose another place with --out")
+    if not any((folder / name).is_file() for name in (RECIPE, form_record.FILE)):
+        raise RunError(f"{folder} holds files that are no run; choose another folder with --out")
+    form_record.check_form(folder)
 
 
 @contextmanager
 def _work_folder(folder: Path) -> Iterator[Path]:
     """An empty folder for files not needed afterwards: inside the run, since /tmp may be memory."""
     work = folder / ".work"
-    if not processes.is_main():  # it is the main one's, which goes first
+    if not processes.is_main_process():  # it belongs to the main process, which goes first
         yield work
         return
     shutil.rmtree(work, ignore_errors=True)
@@ -161,26 +167,29 @@ def _work_folder(folder: Path) -> Iterator[Path]:
             folder.rmdir()
 
 
-def _begin(folder: Path, recipe: Recipe, parts: Parts, stages: Sequence[Stage]) -> None:
-    """Write down what is asked, on what, with what; what a kill left half written goes."""
+def _begin(folder: Path, recipe: Recipe, parts: Parts, stages: Sequence[EarlierStage]) -> None:
+    """Record the recipe, the data, the environment and the stages; remove what a kill left half written."""
     for place in (folder, folder / "stages", folder / "checkpoints"):
-        sweep(place)
-    write_text(folder / "recipe.yaml", absolute(recipe).yaml())
-    write_json(folder / "environment.json", environment())
-    write_json(folder / "data.json", parts.about())
+        remove_stale_staging(place)
+    begin_run(folder, recipe)
+    write_json(folder / ENVIRONMENT, environment())
+    write_record(parts.record(), folder / data_record.FILE)
     for number, stage in enumerate(stages, 1):
         record = folder / "stages" / f"{number:02d}-{stage.name}"
         if not record.exists():
             with publish(record, {"identity": dict(stage.identity)}) as staging:
-                write_json(staging / "stage.json", stage.told())
-                if (stage.trained / FORGETTING).is_file():
-                    shutil.copyfile(stage.trained / FORGETTING, staging / FORGETTING)
+                write_record(stage.record(), staging / "stage.json")
+                forgotten = stage.training_folder / forgetting_record.FILE
+                if forgotten.is_file():
+                    link_or_copy(forgotten, staging / forgetting_record.FILE)
 
 
-def measure(folder: Path, parts: Parts, progress: Progress) -> dict[str, Any]:
-    """The model as it was saved, on every part but the training rows."""
+def measure_run(folder: Path, parts: Parts, progress: Progress) -> Metrics:
+    """Measure the model as it was saved on every part but the training rows."""
     measured = [part for part in ("dev", "test") if part in parts.tables]
     if not measured:
         return {}
     predictor = Predictor.load(folder)
-    return {part: evaluate(predictor, parts.tables[part], folder / PREDICTIONS[part], progress) for part in measured}
+    return {
+        part: evaluate(predictor, parts.tables[part], folder / PREDICTION_FILES[part], progress) for part in measured
+    }

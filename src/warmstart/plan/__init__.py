@@ -1,1 +1,1 @@
-"""What a recipe will cost, before it runs: operations, memory, time and money."""
+"""What a recipe will cost, before it runs: floating-point operations, memory, time and money."""

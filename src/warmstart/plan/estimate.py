@@ -1,142 +1,155 @@
-"""An estimate: operations, memory, time and cost of a stage, from its work and a device, or from measured steps."""
+"""The estimate of a stage: operations, memory, time and cost, from its workload and a device, or a trial run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
-from warmstart.plan.cost_curve import Curve, Shape
+from warmstart.options import Values
+from warmstart.plan.cost_curve import BatchShape, CostCurve
 from warmstart.plan.devices import Device
-from warmstart.plan.trial_run import Rehearsal
-from warmstart.plan.workload import Work
+from warmstart.plan.trial_run import TrialRun
+from warmstart.plan.workload import Workload
 
 NUMBER = 4
-"""Bytes of a weight, of its gradient, and of each of the two means that AdamW keeps of it: 32 bits, whatever the
-precision of the arithmetic."""
+"""Bytes of a weight, of its gradient, and of each of its two moments in AdamW: 32 bits, whatever the precision of the
+arithmetic."""
 MOVED = 7 * NUMBER
-"""Bytes that a step of AdamW reads and writes for a weight that learns: it reads four numbers and writes three."""
+"""Bytes that a step of AdamW reads and writes for a trainable weight: it reads four numbers and writes three."""
 
 
 @dataclass(frozen=True)
 class Seconds:
     """Where the time goes."""
 
-    start: float
-    """Until the first step: libraries, reading, weights; 0 where it is not known."""
+    startup: float
+    """Until the first step: imports, reading, loading the model; 0 where it is not known."""
     training: float
-    testing: float
+    evaluation: float
 
     @property
     def total(self) -> float:
         """All of it."""
-        return self.start + self.training + self.testing
+        return self.startup + self.training + self.evaluation
 
 
 @dataclass(frozen=True)
-class Estimate:
+class StageEstimate:
     """What a stage will cost."""
 
     stage: str
     rows: dict[str, int]
     steps: int
     tokens: int
-    """Tokens that pass through the encoder in training, padding counted."""
+    """Tokens that pass through the encoder in training, padding included."""
     padding: float
     """Share of them that is padding."""
     parameters: int
-    learning: int
-    operations: float
-    """Floating-point operations of training and testing."""
-    gb: float
-    """Memory at the most."""
+    trainable_parameters: int
+    flops: float
+    """Floating-point operations of training and evaluation."""
+    memory_gb: float
+    """Peak memory."""
     seconds: Seconds
     cost: float
     """US dollars."""
     hardware: str
     devices: int
-    """How many of them share the work."""
+    """The number of devices that share the work."""
     precision: str
     measured: bool
     """Whether time and memory follow from steps measured on this machine."""
     fits: bool
-    """Whether the device has so much memory."""
+    """Whether the device has enough memory."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Values:
         return {**asdict(self), "seconds": {**asdict(self.seconds), "total": self.seconds.total}}
 
 
-def estimate(stage: str, work: Work, device: Device, price: float | None = None) -> Estimate:
+def estimate_stage(stage: str, work: Workload, device: Device, price: float | None = None) -> StageEstimate:
     """What a stage will cost on a device of the table.
 
     Args:
-        price: US dollars an hour; None for the table's.
+        price: US dollars per hour; None for the table's.
     """
-    counted = work.counted
-    each = device.seconds(work.training / work.steps, work.precision)
-    waiting = counted.blocks * device.start  # the device computes while the next block is handed over
-    update = counted.learning * MOVED / (device.bandwidth * 1e9)
-    # Answers are computed in 32 bits, as plain transformers does.
-    seconds = Seconds(0.0, work.steps * (max(each, waiting) + update), device.seconds(work.testing, "fp32"))
-    return _told(stage, work, device, bytes_of(work, device) / 1e9 + device.base, seconds, price, measured=False)
+    model = work.model
+    compute = device.seconds(work.training_flops / work.steps, work.precision)
+    launch = model.blocks * device.launch_seconds  # the device computes while the next block is launched
+    update = model.trainable_parameters * MOVED / (device.bandwidth_gbs * 1e9)
+    # Predictions are computed in 32 bits, as plain transformers does.
+    evaluation = device.seconds(work.evaluation_flops, "fp32")
+    seconds = Seconds(0.0, work.steps * (max(compute, launch) + update), evaluation)
+    memory = bytes_of(work, device) / 1e9 + device.overhead_gb
+    return _priced(StageCosts(stage, work, memory, seconds, measured=False), device, price)
 
 
-def bytes_of(work: Work, device: Device) -> float:
-    """Bytes of weights, gradients, what AdamW keeps, and the activations of the largest batch."""
-    counted = work.counted
-    curve = replace(counted.kept, pair=0.0) if device.fused and counted.fused else counted.kept
-    kept = curve(largest(work.shapes))
-    return counted.parameters * NUMBER + counted.learning * 3 * NUMBER + (0 if work.still else kept)
+def bytes_of(work: Workload, device: Device) -> float:
+    """Bytes of weights, gradients, AdamW's moments, and the activations of the largest batch."""
+    model = work.model
+    fused = device.fused_attention and model.fused_attention
+    curve = replace(model.activations, pair=0.0) if fused else model.activations
+    activations = 0 if work.encoder_frozen else curve(largest(work.shapes))
+    return model.parameters * NUMBER + model.trainable_parameters * 3 * NUMBER + activations
 
 
-def largest(shapes: Iterable[Shape]) -> Shape:
-    """The batch of the most tokens."""
+def largest(shapes: Iterable[BatchShape]) -> BatchShape:
+    """The batch with the most tokens."""
     return max(shapes, key=lambda shape: (shape.tokens, shape.length))
 
 
-def from_measured(
+def estimate_from_trial(
     stage: str,
-    work: Work,
+    work: Workload,
     device: Device,
-    seen: Rehearsal,
+    trial: TrialRun,
     price: float | None = None,
-    saves: float | None = None,
-) -> Estimate:
-    """What a stage will cost on this machine, by the steps measured on it.
+    first_save: float | None = None,
+) -> StageEstimate:
+    """What a stage will cost on this machine, from the steps of a trial run.
 
     Args:
         device: This machine, for its price and the size of its memory.
-        saves: Seconds after which a training saves itself for the first time.
+        first_save: Seconds after which a training saves its first checkpoint; None for never.
     """
-    curve = Curve.through([step.shape for step in seen.steps], [step.seconds for step in seen.steps])
+    curve = CostCurve.through([step.shape for step in trial.steps], [step.seconds for step in trial.steps])
     each = curve.total(work.shapes) / len(work.shapes)
-    training = each * work.batches * work.share + seen.features + seen.saving
-    gb = seen.gb
-    if saves is not None and training >= saves:  # a checkpoint is put together in memory
-        gb = max(gb, seen.resting + (work.counted.parameters + 2 * work.counted.learning) * NUMBER / 1e9)
-    seconds = Seconds(seen.start, training, seen.testing)
-    return _told(stage, work, device, gb, seconds, price, measured=True)
+    training = each * work.batches * work.relative_cost + trial.features + trial.saving
+    memory = trial.peak_gb
+    if first_save is not None and training >= first_save:  # a checkpoint is assembled in memory
+        weights = work.model.parameters + 2 * work.model.trainable_parameters
+        memory = max(memory, trial.resting_gb + weights * NUMBER / 1e9)
+    seconds = Seconds(trial.startup, training, trial.evaluation)
+    return _priced(StageCosts(stage, work, memory, seconds, measured=True), device, price)
 
 
-def _told(
-    stage: str, work: Work, device: Device, gb: float, seconds: Seconds, price: float | None, measured: bool
-) -> Estimate:
-    hourly = device.price if price is None else price
-    return Estimate(
-        stage,
-        work.rows,
-        work.steps,
-        work.padded,
-        work.padding,
-        work.counted.parameters,
-        work.counted.learning,
-        work.training + work.testing,
-        gb,
-        seconds,
-        hourly * seconds.total / 3600,
-        device.name,
-        1,
-        work.precision,
-        measured,
-        gb <= device.gb,
+@dataclass(frozen=True)
+class StageCosts:
+    """Memory and time of a stage, before it is priced."""
+
+    stage: str
+    work: Workload
+    memory_gb: float
+    seconds: Seconds
+    measured: bool
+
+
+def _priced(costs: StageCosts, device: Device, price: float | None) -> StageEstimate:
+    work, hourly = costs.work, device.price_per_hour if price is None else price
+    return StageEstimate(
+        stage=costs.stage,
+        rows=work.rows,
+        steps=work.steps,
+        tokens=work.padded_tokens,
+        padding=work.padding,
+        parameters=work.model.parameters,
+        trainable_parameters=work.model.trainable_parameters,
+        flops=work.training_flops + work.evaluation_flops,
+        memory_gb=costs.memory_gb,
+        seconds=costs.seconds,
+        cost=hourly * costs.seconds.total / 3600,
+        hardware=device.name,
+        devices=1,
+        precision=work.precision,
+        measured=costs.measured,
+        fits=costs.memory_gb <= device.memory_gb,
     )

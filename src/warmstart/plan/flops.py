@@ -1,8 +1,8 @@
-"""Floating-point operations and bytes of a training step, counted by torch as the model runs on tensors without values.
+"""Floating-point operations and bytes of a training step, counted by torch while the model runs on fake tensors.
 
-Nothing is computed and no memory taken, so a large model is counted on a small machine. Autograd itself
-sees what learns: a frozen lower layer costs no backward pass and keeps no activations. A model that looks at values
-while it runs, as a few do, is run for real, on two or three rows.
+Nothing is computed and no memory is taken, so a large model can be counted on a small machine. Autograd itself knows
+what is trained: a frozen lower layer costs no backward pass and keeps no activations. A model that looks at the values
+of its tensors, as a few do, is run for real, on two or three rows.
 """
 
 from __future__ import annotations
@@ -10,86 +10,87 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import torch
+from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
 from warmstart.models.layer_map import LayerMap
-from warmstart.plan.cost_curve import Curve, Shape
+from warmstart.plan.cost_curve import BatchShape, CostCurve
 
 Inputs = Mapping[str, torch.Tensor]
-Loss = Callable[[Any, Inputs], Any]
-"""Gives the loss of a model on a batch."""
+Loss = Callable[[nn.Module, Inputs], torch.Tensor]
+"""Computes the loss of a model on a batch."""
 
 
 @dataclass(frozen=True)
-class Counted:
-    """A model in numbers, and what its batches cost."""
+class ModelCost:
+    """The size of a model, and what its batches cost."""
 
     parameters: int
-    learning: int
-    """How many of them learn."""
+    trainable_parameters: int
     blocks: int
-    """How many blocks a text passes through."""
+    """The number of blocks."""
     groups: int
     """Layers of its map: embeddings, blocks, head."""
-    fused: bool
-    """It leaves attention to torch, whose kernels on an accelerator keep nothing for each pair of tokens."""
-    forward: Curve
-    """Operations of a forward pass."""
-    step: Curve
-    """Operations of a forward and a backward pass."""
-    kept: Curve
-    """Bytes of activations that are kept for the backward pass."""
+    fused_attention: bool
+    """Whether it uses torch's attention, whose kernels on an accelerator keep nothing for each pair of tokens."""
+    forward: CostCurve
+    """Floating-point operations of a forward pass."""
+    step: CostCurve
+    """Floating-point operations of a forward and a backward pass."""
+    activations: CostCurve
+    """Bytes of activations, kept for the backward pass."""
 
 
-def count(build: Callable[[], Any], batches: Sequence[Inputs], loss: Loss, half: bool) -> Counted:
-    """Count a model on some batches of a few rows.
+def count_flops(build: Callable[[], nn.Module], batches: Sequence[Inputs], loss: Loss, half: bool) -> ModelCost:
+    """Count the operations and bytes of a model on some batches of a few rows.
 
     Args:
-        build: Makes the model, in training mode, with what does not learn held still.
-        half: The arithmetic is in 16 bits.
+        build: Makes the model, in training mode, with its frozen layers frozen.
+        half: Whether to compute in 16 bits.
     """
     try:
         with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-            return _count(build, [{k: mode.from_tensor(v) for k, v in one.items()} for one in batches], loss, half)
-    except Exception:  # it looks at values, or moves weights; what is really wrong is raised once more
+            fake = [{name: mode.from_tensor(tensor) for name, tensor in batch.items()} for batch in batches]
+            return _count(build, fake, loss, half)
+    except Exception:  # it looks at values, or moves weights; a real problem is raised again below
         with torch.random.fork_rng(devices=[]):
             return _count(build, batches, loss, half)
 
 
-def _count(build: Callable[[], Any], batches: Sequence[Inputs], loss: Loss, half: bool) -> Counted:
+def _count(build: Callable[[], nn.Module], batches: Sequence[Inputs], loss: Loss, half: bool) -> ModelCost:
     model = build().train()
     layers = LayerMap.of(model)
-    ids = [one["input_ids"] for one in batches]
-    shapes = [Shape(one.numel() // one.shape[-1], one.shape[-1]) for one in ids]
-    found = [_once(model, one, loss, half) for one in batches]
-    curves = (Curve.through(shapes, [one[part] for one in found]) for part in range(3))
-    every = list(model.parameters())
-    learning = sum(one.numel() for one in every if one.requires_grad)
+    inputs = [batch["input_ids"] for batch in batches]
+    shapes = [BatchShape(ids.numel() // ids.shape[-1], ids.shape[-1]) for ids in inputs]
+    costs = [_step_costs(model, batch, loss, half) for batch in batches]
+    curves = (CostCurve.through(shapes, [cost[part] for cost in costs]) for part in range(3))
+    parameters = list(model.parameters())
+    total = sum(parameter.numel() for parameter in parameters)
+    trainable = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
     fused = getattr(model.config, "_attn_implementation", "eager") != "eager"
-    return Counted(sum(one.numel() for one in every), learning, layers.depth, len(layers.groups), fused, *curves)
+    return ModelCost(total, trainable, layers.depth, len(layers.groups), fused, *curves)
 
 
-def _once(model: Any, inputs: Inputs, loss: Loss, half: bool) -> tuple[int, int, int]:
-    """Operations of the forward pass, of both passes, and bytes kept in between."""
-    weights = {one.untyped_storage()._cdata for one in model.parameters()}
-    kept: dict[int, torch.Tensor] = {}
+def _step_costs(model: nn.Module, inputs: Inputs, loss: Loss, half: bool) -> tuple[int, int, int]:
+    """Operations of the forward pass, of both passes, and bytes of activations between them."""
+    weights = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
+    activations: dict[int, torch.Tensor] = {}
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
-        if (place := tensor.untyped_storage()._cdata) not in weights:
-            kept[place] = tensor  # held, so that its place is not given to another
+        if (address := tensor.untyped_storage()._cdata) not in weights:
+            activations[address] = tensor  # kept alive, so that its address is not used again
         return tensor
 
     with FlopCounterMode(display=False) as counter, saved_tensors_hooks(keep, lambda tensor: tensor):
         with torch.autocast("cpu", torch.bfloat16) if half else nullcontext():
             value = loss(model, inputs)
         forward = counter.get_total_flops()
-        value.backward()
-    size = sum(one.untyped_storage().nbytes() for one in kept.values())
+        value.backward()  # type: ignore[no-untyped-call]
+    size = sum(tensor.untyped_storage().nbytes() for tensor in activations.values())
     for parameter in model.parameters():
         parameter.grad = None
     return forward, counter.get_total_flops(), size

@@ -1,4 +1,4 @@
-"""A plan: an estimate for each stage of a recipe, or for a training that is described by numbers alone."""
+"""A plan: an estimate for each stage of a recipe, or for pretraining without data, from its sizes alone."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 import transformers
+from transformers import PretrainedConfig
 
 from warmstart.errors import ModelError, RecipeError, nearest
-from warmstart.models.architectures import row_of
+from warmstart.models.architectures import spec_of
 from warmstart.models.loading import load_config
-from warmstart.plan.cost_curve import Shape
-from warmstart.plan.devices import find, here
-from warmstart.plan.estimate import Estimate, estimate, from_measured
-from warmstart.plan.flops import Inputs, count
-from warmstart.plan.stage_recipes import stages_of
-from warmstart.plan.trial_run import rehearse
-from warmstart.plan.workload import Work, work_of
+from warmstart.plan.cost_curve import BatchShape
+from warmstart.plan.devices import find_device, this_machine
+from warmstart.plan.estimate import StageEstimate, estimate_from_trial, estimate_stage
+from warmstart.plan.flops import Inputs, count_flops
+from warmstart.plan.stage_recipes import recipes_of_stages
+from warmstart.plan.trial_run import trial_run
+from warmstart.plan.workload import Workload, workload_of
 from warmstart.recipe import Recipe
 from warmstart.runtime.progress import Progress, silent
 
 SHAPE = {
-    "layers": "num_hidden_layers",
-    "width": "hidden_size",
-    "inner": "intermediate_size",
-    "heads": "num_attention_heads",
-    "vocabulary": "vocab_size",
+    "num_layers": "num_hidden_layers",
+    "hidden_size": "hidden_size",
+    "intermediate_size": "intermediate_size",
+    "num_heads": "num_attention_heads",
+    "vocab_size": "vocab_size",
 }
-"""What a shape can say, and BERT's config for it."""
+"""The sizes of a shape, and BERT's name for each."""
 
 
 def plan(
@@ -41,31 +41,31 @@ def plan(
     price: float | None = None,
     measure: bool = False,
     progress: Progress = silent,
-) -> list[Estimate]:
+) -> list[StageEstimate]:
     """Estimate each stage of a recipe.
 
     Args:
-        hardware: A device of the table; None for the one nearest to this machine.
-        price: US dollars an hour; None for the table's.
-        measure: Train on some batches first, here, and tell time and memory from that.
+        hardware: A device of the table; None for the one closest to this machine.
+        price: US dollars per hour; None for the table's.
+        measure: Train on some batches here first, and estimate time and memory from that.
     """
     if measure and hardware is not None:
-        raise RecipeError(f"--measure: it measures this machine, and --hardware says {hardware}; leave one out")
-    device = find(hardware) if hardware else here()
-    found = []
-    with tempfile.TemporaryDirectory() as place:
-        for number, (name, stage) in enumerate(stages_of(recipe, Path(place), progress)):
-            folder = Path(place) / f"stage-{number}"
+        raise RecipeError(f"--measure: it measures this machine, but --hardware is {hardware}; leave one out")
+    device = find_device(hardware) if hardware else this_machine()
+    estimates = []
+    with tempfile.TemporaryDirectory() as temporary:
+        for number, (name, stage) in enumerate(recipes_of_stages(recipe, Path(temporary), progress)):
+            folder = Path(temporary) / f"stage-{number}"
             folder.mkdir()
-            work = work_of(stage, device.precision, folder, progress)
+            work = workload_of(stage, device.precision, folder, progress)
             if measure:
-                seen = rehearse(stage, folder / "rehearsal", progress)
+                trial = trial_run(stage, folder / "trial", progress)
                 minutes = stage.checkpoints.every_minutes
-                saves = 0.0 if stage.checkpoints.every_steps else None if minutes is None else minutes * 60
-                found.append(from_measured(name, work, device, seen, price, saves))
+                first_save = 0.0 if stage.checkpoints.every_steps else None if minutes is None else minutes * 60
+                estimates.append(estimate_from_trial(name, work, device, trial, price, first_save))
             else:
-                found.append(estimate(name, work, device, price))
-    return found
+                estimates.append(estimate_stage(name, work, device, price))
+    return estimates
 
 
 def plan_pretraining(
@@ -78,48 +78,44 @@ def plan_pretraining(
     price: float | None = None,
     precision: str = "auto",
     devices: int = 1,
-) -> list[Estimate]:
-    """Estimate a masked language model trained from scratch, which needs neither data nor weights.
+) -> list[StageEstimate]:
+    """Estimate the pretraining of a masked language model from scratch, which needs neither data nor weights.
 
     Args:
-        batch_size: Rows of a step, each of `max_tokens` tokens.
-        shape: Changes to BERT-base: `layers`, `width`, `inner`, `heads`, `vocabulary`.
-        model: A folder or a name on the Hub whose config to take instead.
-        devices: How many devices share the rows of each step; what they lose by waiting for each other is not counted.
+        batch_size: Rows per step, each of `max_tokens` tokens.
+        shape: Changes to BERT-base: `num_layers`, `hidden_size`, `intermediate_size`, `num_heads`, `vocab_size`.
+        model: A folder or a name on the Hub whose config to use instead.
+        devices: The number of devices that share the rows of each step; communication between them is not counted.
     """
-    device = find(hardware) if hardware else here()
-    config = _described(shape or {}, max_tokens) if model is None else load_config(model)
-    chosen = device.precision(precision, row_of(config).half)
+    device = find_device(hardware) if hardware else this_machine()
+    config = _bert_config(shape or {}, max_tokens) if model is None else load_config(model)
+    chosen = device.precision(precision, spec_of(config).half_precision)
     known = transformers.MODEL_FOR_MASKED_LM_MAPPING
     if type(config) not in known:
         raise ModelError(f"{model}: transformers has no masked language model of the architecture {config.model_type}")
     inputs = [_blank(lists, length) for lists, length in ((2, 16), (2, 64), (2, 128), (3, 64))]
     half = chosen != "fp32"
-    counted = count(lambda: known[type(config)](config), inputs, lambda one, given: one(**given).loss, half)
-    own = Shape(math.ceil(batch_size / devices), max_tokens)
-    one = estimate("pretrain", Work({}, max_steps, max_steps, [own], own.tokens, counted, chosen), device, price)
-    return [
-        replace(
-            one,
-            tokens=devices * one.tokens,
-            operations=devices * one.operations,
-            cost=devices * one.cost,
-            devices=devices,
-        )
-    ]
+    cost = count_flops(lambda: known[type(config)](config), inputs, lambda network, batch: network(**batch).loss, half)
+    own = BatchShape(math.ceil(batch_size / devices), max_tokens)
+    work = Workload({}, max_steps, max_steps, [own], own.tokens, cost, chosen)
+    single = estimate_stage("pretrain", work, device, price)
+    total = {name: devices * getattr(single, name) for name in ("tokens", "flops", "cost")}
+    return [replace(single, **total, devices=devices)]
 
 
-def _described(shape: Mapping[str, int], tokens: int) -> Any:
+def _bert_config(shape: Mapping[str, int], tokens: int) -> PretrainedConfig:
     for name in shape:
         if name not in SHAPE:
             raise RecipeError(f"--shape {name}: {nearest(name, SHAPE)}")
     values = {SHAPE[name]: value for name, value in shape.items()}
-    if "width" in shape:  # as BERT has it, where nothing else is said
-        values = {"intermediate_size": 4 * shape["width"], "num_attention_heads": max(1, shape["width"] // 64)} | values
+    if "hidden_size" in shape:  # the other sizes follow, as in BERT
+        width = shape["hidden_size"]
+        values = {"intermediate_size": 4 * width, "num_attention_heads": max(1, width // 64)} | values
     config = transformers.BertConfig(**values, max_position_embeddings=max(512, tokens))
     if config.hidden_size % config.num_attention_heads:
         raise RecipeError(
-            f"--shape width={config.hidden_size}: expected a multiple of heads, which is {config.num_attention_heads}"
+            f"--shape hidden_size={config.hidden_size}: expected a multiple of num_heads, which is "
+            f"{config.num_attention_heads}"
         )
     return config
 

@@ -1,4 +1,4 @@
-"""A clock that is told of progress, and the memory of this process."""
+"""A clock that follows the progress bars, and the memory of this process."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Tick(NamedTuple):
     """An instant."""
 
     time: float
-    busy: float
-    gb: float
+    cpu_seconds: float
+    memory_gb: float
 
 
 def _tick() -> Tick:
@@ -24,7 +24,7 @@ def _tick() -> Tick:
 
 
 class Clock:
-    """Progress that notes when each bar began, moved on and ended."""
+    """Progress that records when each bar started, advanced and ended."""
 
     def __init__(self) -> None:
         self.bars: dict[str, list[Tick]] = {}
@@ -35,7 +35,7 @@ class Clock:
         yield _Ticking(self.bars[name])
         self.bars[name].append(_tick())
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         pass
 
 
@@ -44,23 +44,23 @@ class _Ticking:
         self.ticks = ticks
 
     def advance(self, amount: float = 1, note: str = "") -> None:
-        if amount:  # a bar is told where it begins
+        if amount:  # 0 sets where a bar starts
             self.ticks.append(_tick())
 
 
 def peak_gb() -> float:
-    """The most memory that this process has had, in GB; of an accelerator, where there is one."""
+    """The peak memory of this process in GB; of the accelerator, where there is one."""
     import torch
 
     if torch.cuda.is_available():
         return torch.cuda.max_memory_reserved() / 1e9
-    # Elsewhere than on Linux by the other way, which counts what the process was started from as well.
+    # Without /proc, by getrusage, which includes the process that this one was forked from.
     unit = 1 if sys.platform == "darwin" else 1024
     return _status_gb("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
 def _status_gb(name: str) -> float:
-    """A line of Linux's account of this process, in GB; 0 where there is none."""
+    """A line of /proc/self/status in GB; 0 where there is none."""
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.is_file() else []
     return next((int(line.split()[1]) * 1024 / 1e9 for line in lines if line.startswith(f"{name}:")), 0.0)

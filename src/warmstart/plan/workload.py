@@ -1,4 +1,4 @@
-"""The work that a recipe asks for: its steps, the shapes of its batches, and what they cost in operations and bytes."""
+"""The workload of a recipe: its steps, the shapes of its batches, and what they cost in operations and bytes."""
 
 from __future__ import annotations
 
@@ -7,75 +7,81 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import cast
+
+import torch
+from datasets import Dataset
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from warmstart.models.added_tokens import add_tokens
-from warmstart.models.architectures import row_of
+from warmstart.models.architectures import spec_of
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.loading import load_config, load_tokenizer
-from warmstart.pipeline.finetune import build, make_ready, settings_of, window_of
-from warmstart.pipeline.prepare import encode, fit_task, read_rows
-from warmstart.plan.cost_curve import Shape, batch_shapes, evenly
-from warmstart.plan.flops import Counted, Inputs, Loss, count
+from warmstart.pipeline.finetune import build_model, prepare_training, settings_of, window_of
+from warmstart.pipeline.prepare import RowEncoder, fit_task, read_rows
+from warmstart.plan.cost_curve import BatchShape, batch_shapes, evenly_spaced
+from warmstart.plan.flops import Inputs, Loss, ModelCost, count_flops
 from warmstart.recipe import Recipe
 from warmstart.runtime.progress import Progress
 from warmstart.storage.cache import cache_folder
-from warmstart.tasks.base import Task
-from warmstart.training.batches import lengths_of
-from warmstart.training.callbacks.unfreezing import learning, phases
+from warmstart.tasks.base import AnyTask
+from warmstart.tasks.shared.protocols import ArrangesRows, TunesOnDev, VariesByEpoch
+from warmstart.training.batches import row_lengths
+from warmstart.training.callbacks.gradual_unfreezing import count_phases, trainable_layers
 from warmstart.training.settings import Settings
-from warmstart.training.steps import steps_of
+from warmstart.training.steps import count_steps
 
-Precise = Callable[[str, bool], str]
-"""Gives the precision for the one that is asked for, and whether the encoder runs in 16 bits: see `Device`."""
+ResolvePrecision = Callable[[str, bool], str]
+"""Resolves a precision, given whether the encoder supports 16 bits: see `Device.precision`."""
 
 
 @dataclass(frozen=True)
-class Work:
-    """All that the cost of a stage follows from, whatever it runs on."""
+class Workload:
+    """All that the cost of a stage follows from, whatever device it runs on."""
 
     rows: dict[str, int]
     """Rows of each part."""
     steps: int
     batches: int
-    """Those of the whole training: more than steps where gradients are accumulated."""
-    shapes: Sequence[Shape]
-    """Of an epoch's batches, or of the first ones where the training ends before."""
+    """Batches of the whole training: more than steps where gradients are accumulated."""
+    shapes: Sequence[BatchShape]
+    """Shapes of an epoch's batches, or of the first ones where the training ends earlier."""
     tokens: int
     """Tokens of the rows of these batches, without padding."""
-    counted: Counted
+    model: ModelCost
     precision: str
-    share: float = 1.0
-    """What a step costs on average beside one in which all that ever learns does."""
-    features: float = 0.0
-    """Operations of the features that an encoder held still gives; its steps are then of the head alone."""
-    testing: float = 0.0
-    """Operations of the answers to dev and test rows."""
+    relative_cost: float = 1.0
+    """The average cost of a step, relative to one in which everything that is ever trained is trained."""
+    feature_flops: float = 0.0
+    """Operations of the features of a frozen encoder, whose steps then train the head alone."""
+    evaluation_flops: float = 0.0
+    """Operations of the predictions for dev and test rows."""
 
     @property
-    def still(self) -> bool:
-        """Whether the encoder is held still."""
-        return self.features > 0
+    def encoder_frozen(self) -> bool:
+        """Whether the encoder is frozen, and its features are computed once."""
+        return self.feature_flops > 0
 
     @property
-    def padded(self) -> int:
-        """Tokens of all batches of the training, padding counted."""
-        return round(sum(one.tokens for one in self.shapes) / len(self.shapes) * self.batches)
+    def padded_tokens(self) -> int:
+        """Tokens of all batches of the training, padding included."""
+        return round(sum(shape.tokens for shape in self.shapes) / len(self.shapes) * self.batches)
 
     @property
     def padding(self) -> float:
         """Share of them that is padding."""
-        return 1 - self.tokens / sum(one.tokens for one in self.shapes)
+        return 1 - self.tokens / sum(shape.tokens for shape in self.shapes)
 
     @property
-    def training(self) -> float:
+    def training_flops(self) -> float:
         """Operations of the training."""
-        each = self.counted.step.total(self.shapes) / len(self.shapes)
-        return self.features if self.still else each * self.batches * self.share
+        each = self.model.step.total(self.shapes) / len(self.shapes)
+        return self.feature_flops if self.encoder_frozen else each * self.batches * self.relative_cost
 
 
-def work_of(recipe: Recipe, precise: Precise, folder: Path, progress: Progress) -> Work:
-    """Read the rows and turn them into tokens as `fit` does, and count the model on some; no weights are opened.
+def workload_of(recipe: Recipe, resolve: ResolvePrecision, folder: Path, progress: Progress) -> Workload:
+    """Read and encode the rows as `fit` does, and count the model on some of them; no weights are loaded.
 
     Args:
         folder: For files that are not needed afterwards.
@@ -85,97 +91,101 @@ def work_of(recipe: Recipe, precise: Precise, folder: Path, progress: Progress) 
     task = fit_task(recipe, parts)
     add_tokens(tokenizer, task.new_tokens)
     window = window_of(recipe, config, tokenizer, task)
+    encoder = RowEncoder(task, tokenizer, window)
     encoded = {
-        name: encode(table, task, tokenizer, window, folder / f"{name}.arrow", progress, parts.findings)[0]
+        name: encoder.encode(table, folder / f"{name}.arrow", progress, parts.findings)[0]
         for name, table in parts.tables.items()
     }
-    if task.arranges:  # which rows are learned from is then for the encoder to say
-        encoded["train"] = make_ready(recipe, parts, folder, progress).rows
+    if isinstance(task, ArrangesRows) and task.arranges_rows:  # the encoder chooses the training rows
+        encoded["train"] = prepare_training(recipe, parts, folder, progress).rows
     rows, settings = encoded["train"], settings_of(recipe)
-    precision = precise(settings.precision, row_of(config).half)
-    counted = count(
-        lambda: _held(build(recipe, task, tokenizer, window), settings),
+    precision = resolve(settings.precision, spec_of(config).half_precision)
+    model = count_flops(
+        lambda: _with_frozen(build_model(recipe, task, tokenizer, window), settings),
         _samples(rows, task, tokenizer),
         _loss(task, settings),
         precision != "fp32",
     )
-    sampler, steps = steps_of(rows, settings)
+    sampler, steps = count_steps(rows, settings)
     batches = steps * int(settings.trainer.get("gradient_accumulation_steps", 1))
     chosen = list(itertools.islice(sampler, batches))
     shapes = batch_shapes(rows, chosen)
-    lengths = lengths_of(rows)
-    alone = {name: counted.forward.total(batch_shapes(part, _singly(part))) for name, part in encoded.items()}
+    lengths = row_lengths(rows)
+    forward = {name: model.forward.total(batch_shapes(part, _singly(part))) for name, part in encoded.items()}
     epochs = math.ceil(batches / len(sampler))
-    dev = 1 + (epochs if settings.early_stopping_patience else 0) + task.tunes
+    dev = 1 + (epochs if settings.early_stopping_patience else 0) + isinstance(task, TunesOnDev)
     twice = 2 if settings.r_drop else 1
-    return Work(
+    return Workload(
         {name: len(table) for name, table in parts.tables.items()},
         steps,
         batches,
-        [Shape(twice * one.lists, one.length) for one in shapes],
-        twice * int(sum(lengths[one].sum() for one in chosen)),
-        counted,
+        [BatchShape(twice * shape.lists, shape.length) for shape in shapes],
+        twice * int(sum(lengths[batch].sum() for batch in chosen)),
+        model,
         precision,
-        share_of(settings, counted.groups, steps, math.ceil(steps / epochs)),
-        alone["train"] if recipe.layers.freeze == "encoder" else 0.0,
-        alone.get("test", 0.0) + dev * alone.get("dev", 0.0),
+        relative_step_cost(settings, model.groups, steps, math.ceil(steps / epochs)),
+        forward["train"] if recipe.layers.freeze == "encoder" else 0.0,
+        forward.get("test", 0.0) + dev * forward.get("dev", 0.0),
     )
 
 
-def share_of(settings: Settings, groups: int, steps: int, epoch: int) -> float:
-    """What a step costs on average beside one in which all that ever learns does.
+def relative_step_cost(settings: Settings, groups: int, steps: int, epoch: int) -> float:
+    """The average cost of a step, relative to one in which everything that is ever trained is trained.
 
     Args:
-        groups: Layers of the model's map.
-        epoch: Steps of an epoch, which is a phase of unfreezing where nothing else is said.
+        groups: Layers of the model's layer map.
+        epoch: Steps of an epoch, the default length of a phase of unfreezing.
     """
-    last = phases(groups, settings.unfreeze, settings.freeze) - 1
+    last = count_phases(groups, settings.unfreeze, settings.freeze) - 1
     left, total = steps, 0.0
     for phase in range(last + 1):
-        here = left if phase == last else min(left, settings.unfreeze_every or epoch)
-        total += here * _passes(learning(groups, settings.unfreeze, phase, settings.freeze))
-        left -= here
-    return total / steps / _passes(learning(groups, "all", 0, settings.freeze))
+        steps_here = left if phase == last else min(left, settings.unfreeze_every or epoch)
+        total += steps_here * _passes(trainable_layers(groups, settings.unfreeze, phase, settings.freeze))
+        left -= steps_here
+    return total / steps / _passes(trainable_layers(groups, "all", 0, settings.freeze))
 
 
 def _passes(learns: list[bool]) -> int:
-    """Passes through blocks: all forward; backward down to the lowest that learns; once more for weights that learn."""
+    """Passes through blocks: all forward; backward down to the lowest trained one; again for each trained one."""
     blocks = learns[1:-1]
     lowest = max(learns.index(True), 1) if any(learns) else len(learns)
     return len(blocks) + max(0, len(learns) - 1 - lowest) + sum(blocks)
 
 
-def _samples(rows: Any, task: Task[Any], tokenizer: Any) -> list[Inputs]:
-    """Batches of two short, two middling and two long rows, and of three, so that rows and tokens are told apart."""
-    order = lengths_of(rows).argsort()
-    places = [order[place] for place in evenly(len(order), 3)]
-    groups = [[place] * 2 for place in places] + [[places[len(places) // 2]] * 3]
-    drawn = [task.vary([dict(rows[int(one)]) for one in group], tokenizer, 0, 0, 1) for group in groups]
-    collated = [task.collate(one, tokenizer) for one in drawn]
-    return [{name: one for name, one in batch.items() if name != "row"} for batch in collated]
+def _samples(rows: Dataset, task: AnyTask, tokenizer: PreTrainedTokenizerBase) -> list[Inputs]:
+    """Batches of two short, two medium and two long rows, and of three, to separate the cost of rows and of tokens."""
+    order = row_lengths(rows).argsort()
+    rows_by_length = [order[index] for index in evenly_spaced(len(order), 3)]
+    groups = [[row] * 2 for row in rows_by_length] + [[rows_by_length[len(rows_by_length) // 2]] * 3]
+    features = [[dict(rows[int(row)]) for row in group] for group in groups]
+    if isinstance(task, VariesByEpoch):
+        features = [list(task.features_for_epoch(group, tokenizer, 0, 0, 1)) for group in features]
+    batches = [task.collate(group, tokenizer) for group in features]
+    return [{name: tensor for name, tensor in batch.items() if name != "row"} for batch in batches]
 
 
-def _singly(rows: Any) -> list[list[int]]:
+def _singly(rows: Dataset) -> list[list[int]]:
     return [[number] for number in range(len(rows))]
 
 
-def _held(model: Any, settings: Settings) -> Any:
-    """The model with the lowest layers held still that never learn."""
+def _with_frozen(model: PreTrainedModel, settings: Settings) -> PreTrainedModel:
+    """The model with its lowest layers frozen that are never trained."""
     for group in LayerMap.of(model).groups[: settings.freeze]:
         for parameter in group.parameters.values():
             parameter.requires_grad_(False)
     return model
 
 
-def _loss(task: Task[Any], settings: Settings) -> Loss:
+def _loss(task: AnyTask, settings: Settings) -> Loss:
     """The loss of the task, as a training computes it."""
     own = task.loss(settings.label_smoothing)
 
-    def loss(model: Any, inputs: Inputs) -> Any:
-        given = dict(inputs)
-        labels = given.pop("labels") if own else None
-        outputs = model(**given)
-        found = own(outputs, labels) if own else outputs["loss"]
-        return sum(found.values()) if isinstance(found, Mapping) else found
+    def loss(model: nn.Module, inputs: Inputs) -> torch.Tensor:
+        arguments = dict(inputs)
+        labels = arguments.pop("labels") if own else None
+        outputs = model(**arguments)
+        losses = own(outputs, labels) if own else outputs["loss"]
+        total = sum(losses.values()) if isinstance(losses, Mapping) else losses
+        return cast(torch.Tensor, total)
 
     return loss

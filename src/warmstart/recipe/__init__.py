@@ -1,20 +1,20 @@
 """The recipe: which model, on what data, trained how; typed, read from YAML, and never importing torch."""
 
 from warmstart.recipe.fields import (
-    Checkpoints,
-    Data,
-    File,
+    CheckpointOptions,
+    DataOptions,
+    FileOptions,
     Format,
-    Head,
-    Layers,
-    Lora,
-    Split,
+    HeadOptions,
+    LayerOptions,
+    LoraOptions,
+    SplitOptions,
     TaskChoice,
-    Training,
-    Window,
+    TrainingOptions,
+    WindowOptions,
 )
-from warmstart.recipe.forgetting import Forgetting
-from warmstart.recipe.multitask import Multitask
+from warmstart.recipe.forgetting import ForgettingOptions
+from warmstart.recipe.multitask import MultitaskOptions
 from warmstart.recipe.recipe import (
     FILES,
     MEMORY,
@@ -27,8 +27,8 @@ from warmstart.recipe.recipe import (
     put,
     shipped,
 )
-from warmstart.recipe.stages import WITHIN, FromScratch, Pretrain, Stage
-from warmstart.recipe.sweep import Range, Sweep
+from warmstart.recipe.stages import WITHIN, FromScratchOptions, PretrainOptions, StageOptions
+from warmstart.recipe.sweep import SearchRange, Sweep
 from warmstart.recipe.sweep_files import load_sweep, shipped_sweeps
 
 __all__ = [
@@ -36,25 +36,25 @@ __all__ = [
     "MEMORY",
     "SHIPPED",
     "WITHIN",
-    "Checkpoints",
-    "Data",
-    "File",
-    "Forgetting",
+    "CheckpointOptions",
+    "DataOptions",
+    "FileOptions",
+    "ForgettingOptions",
     "Format",
-    "FromScratch",
-    "Head",
-    "Layers",
-    "Lora",
-    "Multitask",
-    "Pretrain",
-    "Range",
+    "FromScratchOptions",
+    "HeadOptions",
+    "LayerOptions",
+    "LoraOptions",
+    "MultitaskOptions",
+    "PretrainOptions",
     "Recipe",
-    "Split",
-    "Stage",
+    "SearchRange",
+    "SplitOptions",
+    "StageOptions",
     "Sweep",
     "TaskChoice",
-    "Training",
-    "Window",
+    "TrainingOptions",
+    "WindowOptions",
     "absolute",
     "flat",
     "load_recipe",

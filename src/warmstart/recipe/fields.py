@@ -1,26 +1,26 @@
-"""The parts of a recipe: data, window, layers, head, training, checkpoints; under each field stands what it means."""
+"""The sections of a recipe: data, window, layers, head, training, checkpoints; each field's meaning is under it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from warmstart.options import Options
+from warmstart.options import Options, Value, Values
 from warmstart.text import windows
 
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Format = Literal["csv", "tsv", "jsonl", "json", "conll", "qrels", "txt", "parquet"]
 
 
-class File(Options):
-    """One file read otherwise than the rest of the data."""
+class FileOptions(Options):
+    """A file that is read differently from the rest of the data."""
 
     file: str | list[str]
     """A path, a list of paths, or `hub:NAME[@REVISION][:CONFIG]:SPLIT`."""
     columns: dict[str, str | list[str]] = {}
-    """As `data.columns`; what is not said here is taken from there."""
+    """As `data.columns`, whose other columns still hold."""
     format: Format | None = None
     """As `data.format`."""
     header: bool | None = None
@@ -35,76 +35,76 @@ class File(Options):
     """As `data.document`."""
     label_separator: str | None = None
     """As `data.label_separator`."""
-    queries: str | list[str] | File | None = None
+    queries: str | list[str] | FileOptions | None = None
     """As `data.queries`."""
-    documents: str | list[str] | File | None = None
+    documents: str | list[str] | FileOptions | None = None
     """As `data.documents`."""
 
     @field_validator("columns", mode="before")
     @classmethod
-    def _numbers_name_columns(cls, value: Any) -> Any:
+    def _numbers_name_columns(cls, value: object) -> object:
         return _column_names(value)
 
 
-class Split(Options):
-    """What is held out of the training file where no file is given for it."""
+class SplitOptions(Options):
+    """Rows held out of the training file for test and dev, where they have no file of their own."""
 
     test: Fraction = 0.1
-    """Share of the training rows held out to test on, if there is no `data.test`; 0 for none."""
+    """Share of the training rows held out for testing, if there is no `data.test`; 0 for none."""
     dev: Fraction = 0.0
-    """Share of the training rows held out for choices made during training, if there is no `data.dev`."""
+    """Share of the training rows held out as dev rows, if there is no `data.dev`."""
     seed: int | None = None
-    """Seed that chooses these rows. None: the recipe's `seed`."""
+    """Seed of the split. Default: the recipe's `seed`."""
 
 
-class Data(Options):
+class DataOptions(Options):
     """Where the rows are and how they are read."""
 
-    train: str | list[str] | File
-    """What to learn from: a path, a list of paths, `hub:NAME[@REVISION][:CONFIG]:SPLIT`, or a mapping with `file`."""
-    dev: str | list[str] | File | None = None
-    """Rows for choices made during training. None: `data.split.dev` of the training rows."""
-    test: str | list[str] | File | None = None
-    """Rows to measure the finished model on. None: `data.split.test` of the training rows, held out."""
+    train: str | list[str] | FileOptions
+    """The training rows: a path, a list of paths, `hub:NAME[@REVISION][:CONFIG]:SPLIT`, or a mapping with `file`."""
+    dev: str | list[str] | FileOptions | None = None
+    """Rows for early stopping, model selection and tuning. Default: `data.split.dev` of the training rows."""
+    test: str | list[str] | FileOptions | None = None
+    """Rows to evaluate the finished model on. Default: `data.split.test` of the training rows, held out."""
     columns: dict[str, str | list[str]] = {}
-    """The file's column for each of the task's, as `{text: review, label: stars}`; without a header, its number. For a
-    list of texts several columns can be named: `{endings: [choice0, choice1]}`; its last cells may be empty."""
+    """The file's column for each of the task's, as `{text: review, label: stars}`; without a header, its number. A list
+    of texts may come from several columns: `{endings: [choice0, choice1]}`; the last cells may be empty."""
     format: Format | None = None
-    """csv, tsv, jsonl, json, conll, qrels, txt or parquet. None: by the file's suffix."""
+    """csv, tsv, jsonl, json, conll, qrels, txt or parquet. Default: by the file's suffix."""
     header: bool = True
-    """Whether the first line of a csv or tsv names the columns. Without, columns are numbered from 1."""
+    """Whether the first line of a csv or tsv has the column names. Without it, columns are numbered from 1."""
     quotes: Literal["double", "none"] | None = None
-    """Whether `"` encloses cells (double) or is text like any other (none). None: double in csv, none in tsv."""
+    """Whether `"` encloses cells (double) or is an ordinary character (none). Default: double in csv, none in tsv."""
     encoding: str = "utf-8"
     """The encoding of the text files; never guessed."""
     extra_columns: Literal["refuse", "ignore"] = "refuse"
-    """What to do with a row that has more cells than the first one."""
+    """What to do with a row that has more cells than the first."""
     document: Literal["paragraph", "line"] = "paragraph"
-    """What a document of a txt file is: a `paragraph`, all that stands between blank lines, or a `line`."""
+    """What a document of a txt file is: a `paragraph`, all lines up to a blank one, or a `line`."""
     label_separator: str | None = None
-    """What stands between several labels in one cell, as `|`."""
-    queries: str | list[str] | File | None = None
-    """For `rank`, where rows name queries by id (`query_id`, or a qrels file): a file of their texts, with the columns
+    """The separator of several labels in one cell, as `|`."""
+    queries: str | list[str] | FileOptions | None = None
+    """For `rank`, where rows give queries by id (`query_id`, or a qrels file): a file of their texts, with the columns
     `id` and `text`; without a header, its first two."""
-    documents: str | list[str] | File | None = None
-    """The same for documents (`document_id`); all of them are then candidates when the model is measured."""
+    documents: str | list[str] | FileOptions | None = None
+    """The same for documents (`document_id`); all of them are then candidates when the model is evaluated."""
     drop: list[Literal["unlabelled", "leaked"]] = []
-    """Rows left out of training, counted and recorded: `unlabelled` ones, and ones `leaked`, that are in dev or test
-    too."""
-    split: Split = Split()
-    """What is held out of the training file where no file is given for it."""
+    """Rows to leave out of training, counted and recorded: `unlabelled` ones, and `leaked` ones, that are in dev or
+    test too."""
+    split: SplitOptions = SplitOptions()
+    """Rows held out of the training file for test and dev, where they have no file of their own."""
 
     @field_validator("columns", mode="before")
     @classmethod
-    def _numbers_name_columns(cls, value: Any) -> Any:
+    def _numbers_name_columns(cls, value: object) -> object:
         return _column_names(value)
 
-    def reading(self, part: str) -> dict[str, Any] | None:
+    def reading(self, part: str) -> Values | None:
         """How to read train, dev or test: `files` and the reading options, or None where there is no such file."""
-        given = getattr(self, part)
-        if given is None:
+        value = getattr(self, part)
+        if value is None:
             return None
-        own = given if isinstance(given, File) else File(file=given)
+        own = value if isinstance(value, FileOptions) else FileOptions(file=value)
         options = {
             name: getattr(self, name) if getattr(own, name) is None else getattr(own, name)
             for name in ("format", "header", "quotes", "encoding", "extra_columns", "document", "label_separator")
@@ -115,11 +115,11 @@ class Data(Options):
         }
         return {"files": files, "columns": {**self.columns, **own.columns}, **options, **texts}
 
-    def _texts(self, given: str | list[str] | File | None, rows: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _texts(self, value: str | list[str] | FileOptions | None, rows: Mapping[str, Value]) -> Values | None:
         """How to read a file of queries or documents: as the rows' own, but for its format and columns."""
-        if given is None:
+        if value is None:
             return None
-        own = given if isinstance(given, File) else File(file=given)
+        own = value if isinstance(value, FileOptions) else FileOptions(file=value)
         header = rows["header"] if own.header is None else own.header
         names = ("quotes", "encoding", "extra_columns")
         return {
@@ -131,24 +131,24 @@ class Data(Options):
         }
 
 
-class Window(Options):
+class WindowOptions(Options):
     """Which tokens of a text the encoder sees."""
 
     method: Literal["head", "tail", "head+tail", "slices"] = "head"
-    """What is kept of a text that is too long: its `head`, its `tail`, both (`head+tail`), or all of it, in `slices`
-    that are pooled. In a pair that is too long the longer text is truncated first, then both alike; with `slices` the
-    second text is sliced, and the head of the first is repeated in each slice, in at most half of the room."""
+    """What the encoder sees of a text that is too long: its `head`, its `tail`, both (`head+tail`), or all of it, in
+    `slices` that are pooled. In a pair that is too long the longer text is truncated first, then both alike; with
+    `slices` the second text is sliced, and the head of the first is repeated in each slice, in at most half of it."""
     max_tokens: Annotated[int, Field(ge=4)] | None = None
-    """The most tokens the encoder sees at once, special tokens included. None: as many as it takes, at most 512."""
+    """The most tokens of an input, special tokens included. Default: as many as the encoder takes, at most 512."""
     head_tokens: Annotated[int, Field(ge=1)] | None = None
-    """With `head+tail`, how many of the kept tokens come from the head; the rest come from the tail. None: 128 of 510,
-    as in Sun et al. (2019), and the same share, rounded up, where there is room for more or fewer."""
+    """With `head+tail`, how many of the tokens come from the head; the rest come from the tail. Default: 128 of 510, as
+    in Sun et al. (2019), and the same share, rounded up, of another length."""
     overlap: Annotated[int, Field(ge=0)] | None = None
-    """With `slices`, how many tokens a slice shares with the one before it. None: 0; but a quarter of the window in the
-    tasks `tag` and `span`, which read a long text in overlapping windows whatever `method` says. `masked` reads a long
-    text in windows, too, and they don't overlap."""
+    """With `slices`, how many tokens a slice shares with the one before it. Default: 0; but a quarter of the window in
+    the tasks `tag` and `span`, which read a long text in overlapping windows whatever the `method`. `masked` reads a
+    long text in windows too, which don't overlap."""
     max_slices: Annotated[int, Field(ge=1)] | None = None
-    """With `slices`, the most slices of a text; what is beyond is truncated, counted and reported. None: all."""
+    """With `slices`, the most slices of a text; the rest is truncated, counted and reported. Default: no limit."""
     slice_pooling: Literal["mean", "max", "attention"] = "mean"
     """With `slices`, how their vectors are pooled: their `mean`, their `max`, or a mean weighted by learned
     `attention`."""
@@ -160,49 +160,49 @@ class Window(Options):
                 f"slice_pooling: found {self.slice_pooling}, but method is {self.method}; "
                 "set method: slices, or leave slice_pooling out"
             )
-        if self.method == "slices" or self.overlap is None:  # whether an overlap alone is right, the task says
+        # Whether an overlap without slices makes sense depends on the task.
+        if self.method == "slices" or self.overlap is None:
             windows.Window(self.max_tokens or 1, self.method, self.head_tokens, self.overlap or 0, self.max_slices)
         return self
 
 
-class Lora(Options):
-    """Low-rank adapters: a small product of two matrices trained beside each weight of the frozen blocks."""
+class LoraOptions(Options):
+    """Low-rank adapters: a product of two small matrices, trained beside each weight of the frozen blocks."""
 
     rank: Annotated[int, Field(ge=1)] = 8
-    """Rank of the product: columns of one matrix and rows of the other."""
+    """Rank of the adapters (`r` in `peft`)."""
     alpha: Annotated[float, Field(gt=0)] | None = None
-    """Scale of the product, which is divided by the rank. None: twice the rank."""
+    """Scale of the adapters, divided by their rank. Default: twice the rank."""
     dropout: Fraction = 0.0
-    """Dropout on the inputs of the product."""
+    """Dropout on the inputs of the adapters."""
 
 
-class Layers(Options):
+class LayerOptions(Options):
     """Which layers are trained, when, at which learning rate, and which are re-initialized."""
 
     lr_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Layer-wise learning rate decay: each layer's learning rate is this times that of the layer above it, from the
     head down to the embeddings (discriminative fine-tuning). 1 for one learning rate in all layers."""
     freeze: Annotated[int, Field(ge=0)] | Literal["encoder"] = 0
-    """How many of the lowest layers are never trained: 1 freezes the embeddings, 2 the first block too. `encoder`: all
+    """How many of the lowest layers stay frozen: 1 freezes the embeddings, 2 the first block too. `encoder`: everything
     below the head; its features are then computed once, without dropout, and cached on disk for the head."""
     unfreeze: Literal["all", "gradual", "head-first", "chain-thaw"] = "all"
-    """Which layers are trained when: `all` from the start; `gradual`: the head, then one more block a phase from the
-    top; `head-first`: the head alone, then all; `chain-thaw`: the head, then each layer alone from the bottom, then
-    all."""
+    """When layers are unfrozen: `all` from the start; `gradual`: the head, then one more block per phase, from the top;
+    `head-first`: the head alone, then all; `chain-thaw`: the head, then each layer alone from the bottom, then all."""
     unfreeze_every: Annotated[int, Field(ge=1)] | None = None
-    """Optimizer steps of a phase of `unfreeze`. None: an epoch."""
+    """Optimizer steps per phase of `unfreeze`. Default: an epoch."""
     reinit_top: Annotated[int, Field(ge=0)] = 0
     """How many of the top blocks are re-initialized before training, and the pooler with them."""
     reinit_norms: bool = False
     """Re-initialize every layer norm, with weight 1 and bias 0."""
-    lora: Lora | None = None
+    lora: LoraOptions | None = None
     """Train low-rank adapters instead of the weights of the blocks; needs `peft`."""
 
     @field_validator("freeze", mode="before")
     @classmethod
-    def _a_number_or_the_encoder(cls, value: Any) -> Any:
+    def _a_number_or_the_encoder(cls, value: object) -> object:
         if value != "encoder" and (type(value) is not int or value < 0):
-            raise ValueError("expected a whole number from 0 on, or encoder")
+            raise ValueError("expected an integer of 0 or more, or encoder")
         return value
 
     @model_validator(mode="after")
@@ -215,29 +215,30 @@ class Layers(Options):
         return self
 
 
-class Head(Options):
+class HeadOptions(Options):
     """What is put on top of the encoder, and what it reads."""
 
     type: Literal["auto", "linear", "mlp", "bilstm"] = "auto"
     """The head: one `linear` layer, two with an activation between them (`mlp`), or a `bilstm` over the tokens and a
-    linear layer. auto: the encoder's stock head where it reads what is asked for and the encoder is trained, else
+    linear layer. auto: the encoder's stock head where it fits `layers` and `pooling` and the encoder is trained, else
     `linear`."""
     layers: str | int = "last"
     """The layers the head reads: `last`; one by its number (0 the embeddings, 1 the first block, -1 the last);
-    `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N, or of `all`, as `concat-4`; `scalar-mix`, a learned mean."""
+    `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N, or of `all`, as `concat-4`; `scalar-mix`, a learned weighted
+    mean."""
     pooling: Literal["auto", "cls", "mean", "max", "last", "last+max+mean", "attention"] = "auto"
     """The tokens the head reads: the first (`cls`), the `last`, the `mean` or `max` of all, three of these concatenated
     (`last+max+mean`), or a mean weighted by learned `attention`. auto: what the encoder's stock head reads, else
     `mean`. The heads of `tag` and `span` read every token."""
     learning_rate: Annotated[float, Field(gt=0)] | None = None
-    """A peak learning rate for the head alone. None: `training.learning_rate`, as for the layers below it."""
+    """A peak learning rate for the head alone. Default: `training.learning_rate`, as for the layers below it."""
     init: Literal["random", "zero"] = "random"
-    """Whether the head's last layer starts from `random` weights, or from `zero`, with every answer equally likely."""
+    """Initial weights of the head's last layer: `random`, or `zero`, with which every answer is equally likely."""
     reuse: bool = True
-    """Whether to reuse the head that the model comes with, if its labels are those of the data; false for a new one."""
+    """Whether to reuse the head that the model comes with, if its labels are those of the data."""
 
 
-class Training(Options):
+class TrainingOptions(Options):
     """How the model is trained."""
 
     learning_rate: Annotated[float, Field(gt=0)] = 5e-5
@@ -250,64 +251,64 @@ class Training(Options):
     """Warm-up, over which the learning rate rises to its peak: below 1 a share of all steps, from 1 on a number of
     steps."""
     lr_ratio: Annotated[float, Field(ge=1)] = 32.0
-    """How many times smaller than the peak the lowest learning rate is, in `slanted-triangular` and
+    """The peak learning rate divided by the lowest, in `slanted-triangular` and
     `reverse-annealing`."""
     epochs: Annotated[float, Field(gt=0)] | None = None
-    """How often each row is seen. None: 3 times, or as often as `min_steps` needs."""
+    """The number of epochs. Default: 3, or as many as `min_steps` needs."""
     min_steps: Annotated[int, Field(ge=1)] | None = 300
-    """Where `epochs` is not set, the fewest optimizer steps: small data is seen as often as that needs. None: no
+    """Where `epochs` is not set, the fewest optimizer steps: small data is then trained on for more epochs. Default: no
     minimum."""
     max_steps: Annotated[int, Field(ge=1)] | None = None
-    """Stop after this many optimizer steps, whatever `epochs` says."""
+    """The most optimizer steps, whatever `epochs` is."""
     batch_size: Annotated[int, Field(ge=1)] = 32
-    """Rows of an optimizer step, on each process."""
+    """Rows per optimizer step, on each process."""
     batch_tokens: Annotated[int, Field(ge=1)] | None = None
-    """Instead of `batch_size`: a step takes as many rows of like length as fit this many tokens, on each process."""
+    """Instead of `batch_size`: tokens per optimizer step, on each process, filled with rows of similar length."""
     batching: Literal["by-length", "random"] = "by-length"
-    """How rows are put into batches: with rows of like length, which leaves little padding, or at random."""
+    """How rows are batched: `by-length`, with rows of similar length and so little padding, or at `random`."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    """Weight decay of AdamW; biases and layer norms are excluded from it."""
+    """Weight decay of AdamW; biases and layer norms have none."""
     max_grad_norm: Annotated[float, Field(ge=0)] = 1.0
-    """The norm that gradients are clipped to; 0 for no clipping."""
+    """Gradients are clipped to this norm; 0 for no clipping."""
     adam_bias_correction: bool = True
-    """Adam's bias correction; BERT's original optimizer left it out, and failed with some seeds."""
+    """Adam's bias correction; BERT's original optimizer had none, and failed with some seeds."""
     label_smoothing: Fraction = 0.0
-    """Share of the target spread evenly over all labels."""
+    """Share of the target's probability that is spread evenly over all labels."""
     r_drop: Annotated[float, Field(ge=0)] = 0.0
-    """Weight of R-Drop's loss, the divergence between two passes with different dropout; 0 for one pass."""
+    """Weight of R-Drop's loss, the divergence between two passes with different dropout; 0 for no R-Drop."""
     average_last_epochs: Annotated[int, Field(ge=1)] = 1
-    """Average the weights after each of the last so many epochs; 1 for the last weights as they are."""
+    """Average the weights at the end of each of the last N epochs; 1 for the last weights alone."""
     early_stopping_patience: Annotated[int, Field(ge=1)] | None = None
-    """Evaluate on dev after every epoch, stop after so many in a row without improvement, and keep the best."""
+    """Evaluate on dev after every epoch, stop after this many without improvement, and keep the best weights."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """Floating-point format of the training. auto: bf16 where the hardware has it, else fp32."""
+    """Floating-point precision of the training. auto: bf16 where the hardware has it, else fp32."""
 
 
-class Checkpoints(Options):
-    """When a training saves a checkpoint, so that it can resume after a kill."""
+class CheckpointOptions(Options):
+    """When a training saves checkpoints, so that it can resume after a crash."""
 
     every_steps: Annotated[int, Field(ge=1)] | None = None
-    """Save every so many optimizer steps."""
+    """Save every N optimizer steps."""
     every_minutes: Annotated[float, Field(gt=0)] | None = 5
-    """Save whenever so many minutes have passed."""
+    """Save every N minutes."""
     keep_last: Annotated[int, Field(ge=1)] = 2
-    """How many checkpoints are kept; an older one goes only once a newer one is in its place."""
+    """How many checkpoints to keep; an older one is removed only when a newer one is complete."""
     when_finished: Literal["remove", "keep"] = "remove"
-    """What becomes of them when the run is finished; `keep` saves the last step too."""
+    """What to do with checkpoints when the run is finished; `keep` saves the last step too."""
 
 
 class TaskChoice(Options, extra="allow"):
-    """A task and its own options."""
+    """A task by its name, and its own options."""
 
     name: str = "classify"
-    """What is learned: `classify`, `score`, `tag`, `span`, `rank`, `choose` or `relate`."""
+    """The task, as `classify`; the page *Tasks* has them all."""
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Values:
         return dict(self.model_extra or {})
 
 
-def _column_names(value: Any) -> Any:
+def _column_names(value: object) -> object:
     """YAML reads `label: 1` as a number; a column's number is its name."""
     if not isinstance(value, dict):
         return value
@@ -317,5 +318,5 @@ def _column_names(value: Any) -> Any:
     }
 
 
-def _column_name(name: Any) -> Any:
+def _column_name(name: object) -> object:
     return str(name) if isinstance(name, int) else name

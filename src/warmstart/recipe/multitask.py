@@ -7,50 +7,53 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from warmstart.options import Options
-from warmstart.recipe.fields import Head, Layers, Training
+from warmstart.recipe.fields import HeadOptions, LayerOptions, TrainingOptions
 
 LAYERS_TOGETHER = ("lr_decay", "freeze", "unfreeze", "unfreeze_every")
-"""Fields of `layers` that say how the shared encoder is trained; the others belong to each task."""
+"""Fields of `layers` that apply to the shared encoder; the others belong to each task."""
 
 
-class Multitask(Options, serialize_by_alias=True):
-    """One encoder learns several tasks at once, each with a head of its own."""
+class MultitaskOptions(Options, serialize_by_alias=True):
+    """Multi-task training: one encoder, shared by several tasks, each with its own head."""
 
     others: Annotated[list[str], Field(alias="with", min_length=1)]
-    """Recipe files of the tasks to learn: of each its task, data, window and what its head reads; the model is this
-    recipe's. A task goes by the name of its file without the suffix."""
+    """Recipe files of the other tasks, of which the task, data, window and head are taken; the model is this recipe's.
+    A task is named after its file, without the suffix."""
     include_own: bool = True
-    """Whether this recipe's own task is among them, by the name `own`; if not, it only comes after them."""
+    """Whether this recipe's own task takes part, under the name `own`; if not, it is only trained afterwards."""
     sampling: Literal["proportional", "square-root", "temperature", "uniform", "annealed"] = "square-root"
-    """How often each task has its turn: `proportional` to its rows, to their `square-root`, to the T-th root
-    (`temperature`), all alike (`uniform`), or `annealed` from proportional towards uniform over the epochs."""
+    """How often a batch comes from each task: `proportional` to its rows, to their `square-root` or T-th root
+    (`temperature`), all equally often (`uniform`), or `annealed` from proportional towards uniform over the epochs."""
     temperature: Annotated[float, Field(ge=1)] | None = None
-    """T of `sampling: temperature`: 1 is proportional, 2 the square root, and the larger, the more alike. None: 5."""
+    """T of `sampling: temperature`: 1 is proportional, 2 the square root, larger is closer to uniform. Default: 5."""
     loss_weights: Literal["uncertainty"] | dict[str, Annotated[float, Field(gt=0)]] = {}
-    """What each task's loss is multiplied by, as `{own: 2}`, 1 where it is not said; or `uncertainty`: learned."""
-    training: Training = Training()
-    """How they are trained; an epoch is as many steps as all rows together make."""
-    layers: Layers = Layers()
+    """The weight of each task's loss, as `{own: 2}`, by default 1; or `uncertainty`: learned weights."""
+    training: TrainingOptions = TrainingOptions()
+    """How they are trained; an epoch has as many steps as the rows of all tasks need."""
+    layers: LayerOptions = LayerOptions()
     """How the shared encoder is trained: `lr_decay`, `freeze`, `unfreeze`, `unfreeze_every`."""
-    head: Head = Head()
+    head: HeadOptions = HeadOptions()
     """How the heads are trained: `learning_rate`."""
 
     @model_validator(mode="after")
     def _settings_go_together(self) -> Self:
         if self.temperature is not None and self.sampling != "temperature":
-            raise ValueError(f"temperature: found {self.temperature}, and sampling is {self.sampling}; drop one")
+            raise ValueError(
+                f"temperature: found {self.temperature}, but sampling is {self.sampling}; "
+                "set sampling: temperature, or leave temperature out"
+            )
         shared = {"layers": LAYERS_TOGETHER, "head": ("learning_rate",)}
         for section, names in shared.items():
-            given = getattr(self, section)
-            default = type(given)()
-            for name in sorted(set(type(given).model_fields) - set(names)):
-                if getattr(given, name) != getattr(default, name):
+            options = getattr(self, section)
+            default = type(options)()
+            for name in sorted(set(type(options).model_fields) - set(names)):
+                if getattr(options, name) != getattr(default, name):
                     raise ValueError(f"{section}.{name}: belongs to one task; put it into the recipe of that task")
         if self.layers.freeze == "encoder":
-            raise ValueError("layers.freeze: found encoder, and then there is nothing to share; give a number")
+            raise ValueError("layers.freeze: found encoder, which leaves nothing to share; expected a number of layers")
         refused = {"batch_tokens": None, "r_drop": 0.0, "early_stopping_patience": None}
         for name in (name for name, none in refused.items() if getattr(self.training, name) != none):
             raise ValueError(
-                f"training.{name}: found {getattr(self.training, name)}; several tasks at once do without it"
+                f"training.{name}: found {getattr(self.training, name)}; multi-task training does without: leave it out"
             )
         return self

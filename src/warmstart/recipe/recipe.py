@@ -8,94 +8,119 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import yaml
 from pydantic import Field, field_validator, model_validator
 
 from warmstart.errors import RecipeError, nearest
-from warmstart.options import Options, meaning
-from warmstart.recipe.fields import Checkpoints, Data, File, Head, Layers, TaskChoice, Training, Window
-from warmstart.recipe.forgetting import Forgetting
-from warmstart.recipe.stages import WITHIN, Corpus, FromScratch, Stage
+from warmstart.options import Options, Value, Values, missing, name_here, unknown
+from warmstart.recipe.fields import (
+    CheckpointOptions,
+    DataOptions,
+    FileOptions,
+    HeadOptions,
+    LayerOptions,
+    TaskChoice,
+    TrainingOptions,
+    WindowOptions,
+)
+from warmstart.recipe.forgetting import ForgettingOptions
+from warmstart.recipe.stages import WITHIN, Corpus, FromScratchOptions, StageOptions
+from warmstart.recipe.synonyms import ELSEWHERE, RECIPE
 from warmstart.storage.yaml_files import read_yaml
 
 SHIPPED = "recipes:"
-"""Stands before the name of a recipe that comes with warmstart, which says all but the model and the data."""
+"""The prefix of a recipe that comes with warmstart, which has everything but the model and the data."""
 MEMORY = "(rows in memory)"
-"""Stands for a file in the recipe of a run whose rows were handed over in Python."""
+"""In place of a file, in the recipe of a run whose rows were passed in Python."""
 FILES = ("train", "dev", "test", "queries", "documents")
-"""Fields of the data that name files."""
+"""Fields of the data that are files."""
 
 
 class Recipe(Options):
-    """Which model, on what data, trained how; only what differs from the defaults need be said."""
+    """Which model, on what data, trained how; a recipe file sets only what differs from the defaults."""
+
+    synonyms: ClassVar[Mapping[str, str]] = RECIPE
+    elsewhere: ClassVar[Mapping[str, str]] = ELSEWHERE
 
     model: str = ""
     """The pretrained encoder: a folder, or a name on the Hugging Face Hub."""
-    from_scratch: FromScratch | None = None
+    from_scratch: FromScratchOptions | None = None
     """Instead of `model`: an encoder with random weights and a tokenizer of its own."""
     task: TaskChoice = TaskChoice()
-    """What is learned: a name, or a mapping with `name` and the task's own options."""
-    data: Data
+    """The task: its name, or a mapping with `name` and the task's own options."""
+    data: DataOptions
     """Where the rows are and how they are read."""
-    window: Window = Window()
+    window: WindowOptions = WindowOptions()
     """Which tokens of a text the encoder sees."""
-    layers: Layers = Layers()
+    layers: LayerOptions = LayerOptions()
     """Which layers are trained, when, at which learning rate, and which are re-initialized."""
-    head: Head = Head()
+    head: HeadOptions = HeadOptions()
     """What is put on top of the encoder, and what it reads."""
-    training: Training = Training()
+    training: TrainingOptions = TrainingOptions()
     """How the model is trained."""
-    stages: list[Stage] = []
-    """Stages before the fine-tuning, in order: each starts from the encoder that the one before it left."""
+    stages: list[StageOptions] = []
+    """Stages before the fine-tuning, in order; each continues with the encoder of the one before."""
     reuse_stages: bool = True
-    """Whether a stage that any run has finished is reused instead of trained again."""
-    checkpoints: Checkpoints = Checkpoints()
-    """When a training saves a checkpoint, so that it can resume after a kill."""
+    """Whether to reuse a stage that an earlier run has finished, instead of training it again."""
+    checkpoints: CheckpointOptions = CheckpointOptions()
+    """When a training saves checkpoints, so that it can resume after a crash."""
     seed: int = 0
     """Seed of everything random: the split, the initial weights of the head, the order of rows, dropout."""
     init_seed: int | None = None
-    """Seed of the initial weights of what is not pretrained: the head, and re-initialized blocks. None: `seed`."""
+    """Seed of the weights that are not pretrained: the head, and re-initialized blocks. Default: `seed`."""
     seeds: Annotated[int, Field(ge=1)] | None = None
-    """Train this many times, with `seed` and the seeds after it, on the same rows. None: once."""
+    """Train this many times, with `seed` and the seeds after it, on the same rows. Default: once."""
     select: Literal["best", "average", "ensemble"] = "best"
-    """What becomes of the models of several seeds: the `best` on dev rows is kept (without dev rows the first, since
-    test rows may not select), the `average` of their weights, or all as an `ensemble` whose answers are averaged."""
+    """Which model several seeds give: the `best` on dev rows (without dev rows the first, since test rows must not
+    select), the `average` of their weights, or an `ensemble` of all, whose predictions are averaged."""
     baseline: Literal["plain"] | None = None
-    """Train `plain` fine-tuning beside it, on the same rows with the same seeds, and compare. None: no baseline."""
+    """Also train `plain` fine-tuning, on the same rows with the same seeds, and compare. Default: no baseline."""
     ablate: list[str] = []
     """Fields to ablate, as `[layers.lr_decay, window]`: each is added to plain fine-tuning alone, and removed from the
     full recipe, with the same seeds."""
-    forgetting: Forgetting | None = None
-    """What the encoder still knows of general text, before, during and after training. None: not measured."""
-    trainer: dict[str, Any] = {}
-    """Passed on to `transformers.TrainingArguments`; what the fields above say cannot be said here."""
+    forgetting: ForgettingOptions | None = None
+    """How much the encoder forgets of general text in training. Default: not measured."""
+    trainer: Values = {}
+    """Passed on to `transformers.TrainingArguments`; what the fields above hold cannot be set here."""
+
+    @classmethod
+    def check(cls, values: Mapping[str, Value], where: str, lines: Mapping[str, int] | None = None) -> Self:
+        """Build from plain values, as `Options.check`; arguments of the Trainer that a field holds are refused too."""
+        trainer = values.get("trainer")
+        for name in trainer if isinstance(trainer, dict) else ():
+            key = f"trainer.{name}"
+            here = name_here(cls, ("trainer", str(name))) or cls.elsewhere.get(str(name), key)
+            if here != key:
+                at = f"{where}:{lines[key]}" if lines and key in lines else where
+                raise RecipeError(f"{at}: {unknown(cls, ('trainer', str(name)))}")
+        return super().check(values, where, lines)
 
     @field_validator("task", mode="before")
     @classmethod
-    def _a_name_is_enough(cls, value: Any) -> Any:
+    def _a_name_is_enough(cls, value: object) -> object:
         return {"name": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _an_encoder(self) -> Self:
         if not self.model and self.from_scratch is None:
-            raise ValueError(f"model is missing; it says: {meaning(Recipe, 'model')}")
+            raise ValueError(missing(Recipe, "model", "model"))
         if self.model and self.from_scratch is not None:
-            raise ValueError("model and from_scratch both say what to start from; drop one")
+            raise ValueError("model and from_scratch exclude each other; leave one out")
         return self
 
     @model_validator(mode="after")
     def _a_frozen_encoder_gives_one_layer(self) -> Self:
         if self.layers.freeze == "encoder" and self.head.layers == "scalar-mix":
             raise ValueError(
-                "layers.freeze: encoder caches one layer, or several joined, and scalar-mix is learned; "
+                "layers.freeze: encoder caches the features, and head.layers: scalar-mix would train their mix; "
                 "choose another head.layers"
             )
         return self
 
     def alone(self, model: str) -> Self:
-        """The same recipe without the stages before it, starting from a model."""
+        """The same recipe without its stages, starting from a model."""
         return self.model_copy(update={"model": model, "stages": [], "from_scratch": None})
 
     @property
@@ -109,12 +134,12 @@ class Recipe(Options):
         return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
 
 
-def load_recipe(path: str | Path, changes: Mapping[str, Any] | None = None) -> Recipe:
-    """Read a recipe from a YAML file; paths in it are taken from the recipe's own folder.
+def load_recipe(path: str | Path, changes: Mapping[str, Value] | None = None) -> Recipe:
+    """Read a recipe from a YAML file; paths in it are relative to the recipe's folder.
 
     Args:
         path: The file; or `recipes:NAME` for one that comes with warmstart.
-        changes: Dotted keys and values that replace what the file says.
+        changes: Dotted keys and values that replace those of the file.
     """
     name = str(path)
     own = Path(path).parent
@@ -126,40 +151,40 @@ def load_recipe(path: str | Path, changes: Mapping[str, Any] | None = None) -> R
     return recipe_of(values, name, lines, own)
 
 
-def recipe_of(values: Mapping[str, Any], where: str, lines: Mapping[str, int], folder: Path) -> Recipe:
-    """Build a recipe from the values of a file; paths in it are taken from a folder."""
+def recipe_of(values: Mapping[str, Value], where: str, lines: Mapping[str, int], folder: Path) -> Recipe:
+    """Build a recipe from the values of a file; paths in it are relative to a folder."""
     return _from(Recipe.check(values, where, lines), folder)
 
 
 def shipped() -> dict[str, Path]:
-    """The recipes that come with warmstart, by name; found by scanning."""
+    """The recipes that come with warmstart, by name, as the folder has them."""
     return {path.stem: path for path in sorted((Path(__file__).parent / "shipped").glob("*.yaml"))}
 
 
 def _shipped(name: str) -> Path:
-    found, known = name.removeprefix(SHIPPED), shipped()
-    if found not in known:
-        raise RecipeError(f"{name}: no recipe of that name comes with warmstart; {nearest(found, known)}")
-    return known[found]
+    short, known = name.removeprefix(SHIPPED), shipped()
+    if short not in known:
+        raise RecipeError(f"{name}: no recipe of that name comes with warmstart; {nearest(short, known)}")
+    return known[short]
 
 
-def make_recipe(values: Mapping[str, Any], where: str = "options") -> Recipe:
-    """Build a recipe from dotted keys and values; paths in it are taken from the current folder."""
-    nested: dict[str, Any] = {}
+def make_recipe(values: Mapping[str, Value], where: str = "options") -> Recipe:
+    """Build a recipe from dotted keys and values; paths in it are relative to the current folder."""
+    nested: Values = {}
     for key, value in values.items():
         put(nested, key, value)
     return Recipe.check(nested, where)
 
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as dotted keys and values: what `put` would make them of."""
-    found: dict[str, Any] = {}
+def flat(values: Mapping[str, Value], prefix: str = "") -> Values:
+    """Nested mappings as dotted keys and values, from which `put` makes them again."""
+    keys: Values = {}
     for name, value in values.items():
-        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) and value else {f"{prefix}{name}": value}
-    return found
+        keys |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) and value else {f"{prefix}{name}": value}
+    return keys
 
 
-def put(values: dict[str, Any], key: str, value: Any) -> None:
+def put(values: Values, key: str, value: Value) -> None:
     """Set a dotted key in nested mappings: `put(v, "training.learning_rate", 1e-4)`."""
     *parents, last = key.split(".")
     for parent in parents:
@@ -171,7 +196,7 @@ def put(values: dict[str, Any], key: str, value: Any) -> None:
         elif below is None:
             below = {}
         elif not isinstance(below, dict):
-            raise RecipeError(f"{key}: {parent} holds {below!r}, which has nothing below it to set")
+            raise RecipeError(f"{key}: {parent} is {below!r}, which has no fields to set")
         values[parent] = below = dict(below)
         values = below
     if isinstance(value, dict) and isinstance(values.get(last), dict):
@@ -185,22 +210,23 @@ def absolute(recipe: Recipe) -> Recipe:
 
 
 def _from(recipe: Recipe, folder: Path) -> Recipe:
-    """The same recipe with its paths taken from a folder."""
+    """The same recipe with its relative paths taken from a folder."""
     data = recipe.data
     parts = {part: _part_from(getattr(data, part), folder) for part in FILES}
     model = str(folder / recipe.model) if recipe.model and (folder / recipe.model).is_dir() else recipe.model
     stages = [stage.model_copy(update=_stage_from(stage, folder)) for stage in recipe.stages]
-    changed = {"model": model, "data": data.model_copy(update=parts), "stages": stages}
+    changed: Values = {"model": model, "data": data.model_copy(update=parts), "stages": stages}
     if recipe.forgetting is not None:
-        said = recipe.forgetting
-        reference = (
-            str(folder / said.reference) if said.reference and (folder / said.reference).is_dir() else said.reference
-        )
-        changed["forgetting"] = said.model_copy(update={"text": _part_from(said.text, folder), "reference": reference})
+        forgetting = recipe.forgetting
+        reference = forgetting.reference
+        if reference and (folder / reference).is_dir():
+            reference = str(folder / reference)
+        texts = _part_from(forgetting.text, folder)
+        changed["forgetting"] = forgetting.model_copy(update={"text": texts, "reference": reference})
     return recipe.model_copy(update=changed)
 
 
-def _stage_from(stage: Stage, folder: Path) -> dict[str, Any]:
+def _stage_from(stage: StageOptions, folder: Path) -> Values:
     """What changes in a stage when its paths are taken from a folder."""
     if stage.multitask is not None:
         files = [str(folder / file) for file in stage.multitask.others]
@@ -208,16 +234,16 @@ def _stage_from(stage: Stage, folder: Path) -> dict[str, Any]:
     if stage.pretrain is None or isinstance(stage.pretrain.corpus, str):
         return {}
     corpus: Corpus = {
-        name: [one if one == WITHIN else _part_from(one, folder) for one in files]
+        name: [file if file == WITHIN else _part_from(file, folder) for file in files]
         for name, files in stage.pretrain.corpus.items()
     }
     return {"pretrain": stage.pretrain.model_copy(update={"corpus": corpus})}
 
 
-def _part_from(part: Any, folder: Path) -> Any:
+def _part_from(part: Value, folder: Path) -> Value:
     if part is None:
         return None
-    if isinstance(part, File):
+    if isinstance(part, FileOptions):
         inner = {name: _part_from(getattr(part, name), folder) for name in ("file", "queries", "documents")}
         return part.model_copy(update=inner)
     if isinstance(part, list):

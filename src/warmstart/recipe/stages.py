@@ -1,37 +1,37 @@
-"""What a recipe says of the stages before its fine-tuning, and of an encoder that starts from nothing."""
+"""The sections of a recipe for stages before the fine-tuning, and for an encoder trained from scratch."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from warmstart.options import Options
-from warmstart.recipe.fields import File, Fraction, Layers, Training
-from warmstart.recipe.multitask import Multitask
+from warmstart.options import Options, Values
+from warmstart.recipe.fields import FileOptions, Fraction, LayerOptions, TrainingOptions
+from warmstart.recipe.multitask import MultitaskOptions
 
 WITHIN = "within-task"
 """Stands for the texts of the recipe's own training rows."""
 DOMAINS = ("in-domain", "cross-domain")
-"""What other texts can be, by how near they are to the task's; each names files."""
-Corpus = dict[Literal["in-domain", "cross-domain"], list[str | File]]
+"""Kinds of other texts, by how close they are to the task's; each lists files."""
+Corpus = dict[Literal["in-domain", "cross-domain"], list[str | FileOptions]]
 
 
-class FromScratch(Options):
+class FromScratchOptions(Options):
     """An encoder with random weights, and a tokenizer trained on the texts of the first stage."""
 
     architecture: str = "bert"
-    """Its architecture, by its name in `transformers`."""
+    """The architecture, by its `model_type` in `transformers`."""
     num_layers: Annotated[int, Field(ge=1)] = 4
-    """Number of blocks."""
+    """The number of blocks."""
     hidden_size: Annotated[int, Field(ge=4)] = 256
     """Width of the hidden states."""
     num_heads: Annotated[int, Field(ge=1)] = 4
     """Attention heads of a block; the hidden size must be divisible by them."""
     vocab_size: Annotated[int, Field(ge=300)] = 8000
-    """The most tokens in the tokenizer's vocabulary."""
+    """The size of the tokenizer's vocabulary, at most."""
     max_tokens: Annotated[int, Field(ge=8)] = 512
-    """The longest text it takes, in tokens."""
+    """The longest input, in tokens."""
 
     @model_validator(mode="after")
     def _heads_divide_the_hidden_size(self) -> Self:
@@ -42,62 +42,65 @@ class FromScratch(Options):
         return self
 
 
-class Pretrain(Options):
+class PretrainOptions(Options):
     """Pre-training on raw text before the task: further pre-training, or the first one of an encoder from scratch."""
 
     corpus: Literal["within-task"] | Corpus = "within-task"
-    """The texts: `within-task`, those of the recipe's own training rows; `in-domain: [files]`, of its kind; or
-    `cross-domain: [files]`, of others. A file may be a mapping with `file` and `columns`, and `within-task` one too."""
+    """The texts: `within-task`, those of the recipe's own training rows; `in-domain: [files]`, from the same domain; or
+    `cross-domain: [files]`, from others. A file may be a mapping with `file` and `columns`, or `within-task` itself."""
     objective: Literal["mlm", "mlm+nsp", "mlm+sop", "clm"] = "mlm"
-    """What is learned: masked tokens (`mlm`), with them which sentences follow one another (`mlm+nsp`) or in which
-    order two stand (`mlm+sop`); or each token from those before it (`clm`)."""
-    task: dict[str, Any] = {}
-    """Further options of the task `masked`, such as `mask` and `unit`."""
+    """The objective: masked language modelling (`mlm`), with next-sentence prediction (`mlm+nsp`) or sentence-order
+    prediction (`mlm+sop`); or causal language modelling (`clm`)."""
+    task: Values = {}
+    """Other options of the task `masked`, such as `mlm_probability` and `masking`."""
     max_tokens: Annotated[int, Field(ge=8)] = 128
     """The most tokens of a sequence, special tokens included."""
     steps: Annotated[int, Field(ge=1)] | None = None
-    """Optimizer steps. None: as `training` says."""
+    """The number of optimizer steps. Default: as in `training`."""
     hold_out: Fraction = 0.05
-    """Share of the texts that is not learned from but measured on; 0 for none."""
-    training: Training = Training(epochs=1)
-    """How it is trained; by default every text is seen once."""
-    layers: Layers = Layers()
+    """Share of the texts that is held out to measure the loss on; 0 for none."""
+    training: TrainingOptions = TrainingOptions(epochs=1)
+    """How it is trained; by default for one epoch."""
+    layers: LayerOptions = LayerOptions()
     """Which layers are trained, when, and at which learning rate."""
     seed: int = 0
     """Seed of this stage, so that fine-tunings with other seeds share it."""
 
     @field_validator("corpus", mode="before")
     @classmethod
-    def _texts_in_words(cls, value: Any) -> Any:
-        files = isinstance(value, dict) and len(value) == 1 and set(value) <= set(DOMAINS)
-        if value != WITHIN and not (files and all(isinstance(one, list) and one for one in value.values())):
+    def _check_corpus(cls, value: object) -> object:
+        if value == WITHIN:
+            return value
+        kinds = value if isinstance(value, dict) else {}
+        known = len(kinds) == 1 and set(kinds) <= set(DOMAINS)
+        if not known or not all(isinstance(files, list) and files for files in kinds.values()):
             raise ValueError("expected within-task, or in-domain: [files], or cross-domain: [files]")
         return value
 
     @model_validator(mode="after")
     def _steps_once(self) -> Self:
         if self.steps is not None and self.training.max_steps is not None:
-            raise ValueError("steps: and training.max_steps say the same; drop one")
+            raise ValueError("steps and training.max_steps are the same setting; leave one out")
         return self
 
     @property
-    def files(self) -> list[str | File]:
+    def files(self) -> list[str | FileOptions]:
         """The files of texts, in order; `within-task` for the task's own."""
         return [WITHIN] if isinstance(self.corpus, str) else next(iter(self.corpus.values()))
 
 
-class Stage(Options):
+class StageOptions(Options):
     """One stage before the fine-tuning."""
 
-    pretrain: Pretrain | None = None
-    """Learn from raw text."""
-    multitask: Multitask | None = None
-    """Learn several tasks at once."""
+    pretrain: PretrainOptions | None = None
+    """Pre-training on raw text."""
+    multitask: MultitaskOptions | None = None
+    """Training on several tasks at once."""
 
     @model_validator(mode="after")
     def _one_stage(self) -> Self:
         if len([name for name in type(self).model_fields if getattr(self, name) is not None]) != 1:
-            raise ValueError(f"expected one of {', '.join(type(self).model_fields)}, with its settings")
+            raise ValueError(f"expected one of {', '.join(type(self).model_fields)}, with its options")
         return self
 
     @property

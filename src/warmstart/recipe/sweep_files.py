@@ -1,14 +1,14 @@
-"""Reading a sweep with the recipe that it searches around, every choice held against that recipe."""
+"""Reading a sweep with the recipe that it starts from, every choice checked against that recipe."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from warmstart.errors import RecipeError, nearest
+from warmstart.options import Value, Values
 from warmstart.recipe.recipe import SHIPPED, Recipe, load_recipe, put, recipe_of
-from warmstart.recipe.sweep import Range, Sweep
+from warmstart.recipe.sweep import SearchRange, Sweep
 from warmstart.storage.yaml_files import read_yaml
 
 MEASURED_ON = ("data.dev", "data.test", "data.split")
@@ -21,23 +21,23 @@ def is_sweep(path: str | Path) -> bool:
 
 
 def shipped_sweeps() -> dict[str, Path]:
-    """The sweeps that come with warmstart, by name; found by scanning."""
+    """The sweeps that come with warmstart, by name, as the folder has them."""
     return {path.stem: path for path in sorted((Path(__file__).parent / "shipped" / "sweeps").glob("*.yaml"))}
 
 
 def load_sweep(
     path: str | Path | None = None,
-    changes: Mapping[str, Any] | None = None,
+    changes: Mapping[str, Value] | None = None,
     recipe: Recipe | None = None,
-    recipe_changes: Mapping[str, Any] | None = None,
+    recipe_changes: Mapping[str, Value] | None = None,
 ) -> tuple[Sweep, Recipe]:
-    """A sweep and the recipe that it searches around, every choice found to fit it; paths are from the sweep's folder.
+    """A sweep and the recipe that it starts from, every choice checked; paths are relative to the sweep's folder.
 
     Args:
-        path: The file, or the name of one that comes with warmstart; None where `changes` say all.
-        changes: Fields that replace what the file says; what they search is added to what the file searches.
+        path: The file, or the name of one that comes with warmstart; None where `changes` hold everything.
+        changes: Fields that replace the file's; what they search is added to what the file searches.
         recipe: Takes the place of the file's.
-        recipe_changes: Dotted keys and values that replace what the file's recipe says.
+        recipe_changes: Dotted keys and values that replace those of the file's recipe.
     """
     where, values, lines = _read(path)
     changes = dict(changes or {})
@@ -52,7 +52,7 @@ def load_sweep(
     return sweep, recipe
 
 
-def settings_in(recipe: Recipe, settings: Mapping[str, Any], where: str) -> Recipe:
+def settings_in(recipe: Recipe, settings: Mapping[str, Value], where: str) -> Recipe:
     """The recipe with some of its fields set."""
     values = recipe.model_dump(mode="json")
     for key, value in settings.items():
@@ -60,7 +60,7 @@ def settings_in(recipe: Recipe, settings: Mapping[str, Any], where: str) -> Reci
     return Recipe.check(values, where)
 
 
-def _read(path: str | Path | None) -> tuple[str, dict[str, Any], dict[str, int]]:
+def _read(path: str | Path | None) -> tuple[str, Values, dict[str, int]]:
     if path is None:
         return "sweep", {}, {}
     if Path(path).suffix in (".yaml", ".yml"):
@@ -71,13 +71,13 @@ def _read(path: str | Path | None) -> tuple[str, dict[str, Any], dict[str, int]]
     return str(path), *read_yaml(known[str(path)])
 
 
-def _recipe(sweep: Sweep, where: str, lines: Mapping[str, int], folder: Path, changes: Mapping[str, Any]) -> Recipe:
+def _recipe(sweep: Sweep, where: str, lines: Mapping[str, int], folder: Path, changes: Mapping[str, Value]) -> Recipe:
     """The recipe that a sweep names or holds."""
     if sweep.recipe is None:
-        raise RecipeError(f"{where}: recipe is missing; say it there, or give a recipe or a data file")
+        raise RecipeError(f"{where}: recipe is missing; set it there, or give a recipe or a data file")
     if isinstance(sweep.recipe, str):
-        own = sweep.recipe if sweep.recipe.startswith(SHIPPED) else folder / sweep.recipe
-        return load_recipe(own, changes)
+        path = sweep.recipe if sweep.recipe.startswith(SHIPPED) else folder / sweep.recipe
+        return load_recipe(path, changes)
     values = dict(sweep.recipe)
     for key, value in changes.items():
         put(values, key, value)
@@ -85,28 +85,28 @@ def _recipe(sweep: Sweep, where: str, lines: Mapping[str, int], folder: Path, ch
     return recipe_of(values, where, own_lines, folder)
 
 
-def _check_ranges(search: Any, where: str, lines: Mapping[str, int]) -> None:
+def _check_ranges(search: object, where: str, lines: Mapping[str, int]) -> None:
     """Refuse what is neither choices nor a range, in words about the field."""
-    for key, found in search.items() if isinstance(search, dict) else ():
+    for key, space in search.items() if isinstance(search, dict) else ():
         at = _at(where, lines, key)
-        if isinstance(found, dict):
-            Range.check(found, f"{at}: search.{key}")
-        elif not isinstance(found, list | Range):
-            raise RecipeError(f"{at}: search.{key}: found {found!r}, expected choices [a, b] or {{low: …, high: …}}")
+        if isinstance(space, dict):
+            SearchRange.check(space, f"{at}: search.{key}")
+        elif not isinstance(space, list | SearchRange):
+            raise RecipeError(f"{at}: search.{key}: found {space!r}, expected choices [a, b] or {{low: …, high: …}}")
 
 
 def _check_recipe(sweep: Sweep, recipe: Recipe, where: str, lines: Mapping[str, int]) -> None:
     """Refuse a recipe without dev rows, and choices that it does not take."""
     data = recipe.data
     if data.dev is None and not data.split.dev:
-        raise RecipeError(f"{where}: there are no dev rows to choose by; say data.dev, or data.split.dev: 0.1")
+        raise RecipeError(f"{where}: there are no dev rows to choose by; set data.dev, or data.split.dev: 0.1")
     for several in (name for name in ("seeds", "baseline", "ablate") if getattr(recipe, name)):
         raise RecipeError(f"{where}: a trial is one training; leave {several} out of the recipe, and repeat the best")
-    for key, found in sweep.search.items():
+    for key, space in sweep.search.items():
         at = _at(where, lines, key)
         if key.startswith(MEASURED_ON) or (key == "seed" and data.dev is None):
             raise RecipeError(f"{at}: search.{key}: it changes the rows that trials are measured on; leave it out")
-        for value in found.ends() if isinstance(found, Range) else found:
+        for value in space.bounds() if isinstance(space, SearchRange) else space:
             settings_in(recipe, {key: value}, f"{at}: search")
 
 

@@ -1,1 +1,1 @@
-"""A run told: the report, one HTML file, and the model card."""
+"""The report of a run, one HTML file, and its model card."""

@@ -1,4 +1,4 @@
-"""What a report is made of: sections, and in them prose, tables, charts, shaded matrices and text as it stands."""
+"""The parts of a report: sections of paragraphs, tables, charts, shaded matrices and code."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import TypeVar
 
 LONGEST = 400
-"""Characters of one cell that are shown."""
+"""The most characters of a cell that are shown."""
 MOST_ROWS = 50
-"""Rows of one table that are shown."""
+"""The most rows of a table that are shown."""
 MOST_LABELS = 60
-"""Labels of a matrix that are shown."""
+"""The most labels of a matrix that are shown."""
 
 _FOLDERS = re.compile(r"(?<![^\s'\"`(])/(?:[^\s/'\"`]+/)+")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Prose:
+class Paragraph:
     """A paragraph; `tone` is `warning` where it must not be missed."""
 
     text: str
@@ -30,47 +30,47 @@ class Prose:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows under named columns; numbers are set right, texts in their own direction."""
+class TableBlock:
+    """Rows under named columns; numbers are right-aligned, texts have their own direction."""
 
     caption: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Sequence[object]]
     note: str = ""
     left_out: int = 0
-    """Rows that are not shown, which the page says."""
+    """How many rows are not shown, which the page mentions."""
     kind: str = "table"
 
 
 @dataclass(frozen=True)
-class Chart:
-    """A picture, and the numbers in it as a table."""
+class ChartBlock:
+    """A chart, and its numbers as a table."""
 
     title: str
     description: str
-    svg: Any
-    table: Table
+    svg: str
+    table: TableBlock
     kind: str = "chart"
 
 
 @dataclass(frozen=True)
-class Matrix:
-    """A table of numbers shaded by how large they are, from 0 (not) to 10."""
+class MatrixBlock:
+    """A table of numbers, each with a shade from 0 (none) to 10."""
 
     caption: str
     corner: str
-    """What the rows and the columns are."""
+    """What rows and columns are."""
     columns: Sequence[str]
     names: Sequence[str]
-    cells: Sequence[Sequence[tuple[Any, int]]]
-    """Of each row, each number with its shade."""
+    cells: Sequence[Sequence[tuple[float | None, int]]]
+    """The numbers of each row, with their shades."""
     note: str = ""
     kind: str = "matrix"
 
 
 @dataclass(frozen=True)
-class Code:
-    """Text as it stands, such as a recipe; folded where it is long."""
+class CodeBlock:
+    """Preformatted text, such as a recipe; folded where it is long."""
 
     caption: str
     text: str
@@ -78,12 +78,12 @@ class Code:
     kind: str = "code"
 
 
-Block = Prose | Table | Chart | Matrix | Code
+Block = Paragraph | TableBlock | ChartBlock | MatrixBlock | CodeBlock
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and the blocks under it."""
 
     name: str
     """The anchor."""
@@ -97,34 +97,34 @@ def first(items: Sequence[T], most: int = MOST_ROWS) -> tuple[Sequence[T], int]:
 
 
 def thinned(items: Sequence[T], most: int) -> list[T]:
-    """At most so many of them, evenly apart, with the first and the last."""
+    """At most so many of them, evenly spaced, with the first and the last."""
     if len(items) <= most:
         return list(items)
-    return [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
+    return [items[round(index * (len(items) - 1) / (most - 1))] for index in range(most)]
 
 
 def clean(text: str, most: int = LONGEST) -> str:
-    """A text from anywhere as a page can hold it: no control characters, no halves of characters, not too long."""
+    """Text from anywhere made fit for a page: no control characters, no lone surrogates, not too long."""
     shown = text[:most]
-    plain = "".join(one if one in "\n\t" or _harmless(one) else "\N{REPLACEMENT CHARACTER}" for one in shown)
+    plain = "".join(char if char in "\n\t" or _harmless(char) else "\N{REPLACEMENT CHARACTER}" for char in shown)
     more = len(text) - most
     return plain if more <= 0 else f"{plain}… ({more:,} more characters)"
 
 
 def brief(name: str, most: int) -> str:
-    """A name for the edge of a chart: of one too long the middle goes, since names often differ at their ends."""
+    """A name for the edge of a chart: too long a one loses its middle, since names often differ at their ends."""
     plain = " ".join(clean(name).split())
     half = (most - 1) // 2
     return plain if len(plain) <= most else f"{plain[:half]}…{plain[-half:]}"
 
 
-def _harmless(one: str) -> bool:
-    # Cc are control characters, Cs halves of surrogate pairs, Cn unassigned ones and those that are none.
-    return unicodedata.category(one) not in {"Cc", "Cs", "Cn"}
+def _harmless(char: str) -> bool:
+    # Cc are control characters, Cs lone surrogates, Cn unassigned code points and noncharacters.
+    return unicodedata.category(char) not in {"Cc", "Cs", "Cn"}
 
 
-def number(value: Any) -> str:
-    """A number as a person reads it: thousands apart, three decimals, small ones by their power of ten."""
+def number(value: object) -> str:
+    """A number for people: a comma between thousands, three decimals, small ones in scientific notation."""
     if value is None or value != value:
         return "–"
     if isinstance(value, bool):
@@ -136,21 +136,21 @@ def number(value: Any) -> str:
     return str(value)
 
 
-def interval(low: Any, high: Any) -> str:
-    """Two bounds in words; a dash where there are none."""
+def interval(low: float | None, high: float | None) -> str:
+    """The bounds of an interval; a dash where there are none."""
     return "–" if low is None or high is None or low != low or high != high else f"{number(low)} to {number(high)}"
 
 
 def percent(share: float) -> str:
-    """A share as a person reads it."""
+    """A share in percent."""
     return f"{share:.1%}"
 
 
 def without_folders(text: str) -> str:
-    """A message with its absolute paths cut down to names."""
+    """A message with its absolute paths reduced to file names."""
     return _FOLDERS.sub("", text)
 
 
 def name_of(path: str) -> str:
-    """A file's own name: the folders above it are this machine's business. Names on the Hub stay whole."""
+    """A file's name without its folders, which are private to this machine; names on the Hub stay whole."""
     return path if path.startswith(("hub:", "(")) else PurePath(path).name

@@ -1,18 +1,18 @@
-"""Sections on where the model errs, from `diagnosis.json`: confusion, calibration, slices, rows to read."""
+"""Sections on the model's errors, from `diagnosis.json`: confusion matrix, calibration, slices, mistakes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from warmstart.evaluation.records.diagnosis import Calibration, ConfusionMatrix, Threshold
 from warmstart.report.blocks import (
     MOST_LABELS,
     Block,
-    Chart,
-    Matrix,
-    Prose,
+    ChartBlock,
+    MatrixBlock,
+    Paragraph,
     Section,
-    Table,
+    TableBlock,
     brief,
     first,
     interval,
@@ -21,191 +21,176 @@ from warmstart.report.blocks import (
     percent,
     without_folders,
 )
-from warmstart.report.charts import Dot, heat, intervals, lines
-from warmstart.report.run_facts import Facts
+from warmstart.report.charts import ChartTexts, HeatCell, IntervalRow, heat_map, intervals, lines
+from warmstart.report.run_facts import RunFacts
 
 SMALL = 12
-"""Labels up to which the numbers of a confusion matrix stand in it."""
+"""The most labels of a confusion matrix that shows its numbers."""
 
 
-def confusion(facts: Facts) -> Section | None:
-    """Which label is taken for which."""
-    found = facts.diagnosis.get("confusion")
-    if not found or not found["labels"]:
+def confusion(facts: RunFacts) -> Section | None:
+    """The confusion matrix."""
+    matrix = facts.diagnosis.confusion if facts.diagnosis else None
+    if matrix is None or not matrix.labels:
         return None
-    labels, counts = [str(one) for one in found["labels"]], found["counts"]
-    what = "entities" if facts.task == "tag" else "rows"
-    blocks: list[Block] = []
-    if len(labels) <= SMALL:
-        blocks.append(_small(labels, counts, what))
-    else:
-        blocks.append(_large(labels, counts, what))
-    return Section("confusion", "What is taken for what", blocks)
+    unit = facts.task_class.confusion_unit
+    block: Block = _small(matrix, unit) if len(matrix.labels) <= SMALL else _large(matrix, unit)
+    return Section("confusion", "Confusion matrix", [block])
 
 
-def _small(labels: Sequence[str], counts: Sequence[Sequence[int]], what: str) -> Matrix:
-    cells = [[(count, _shade(count, sum(row))) for count in row] for row in counts]
-    note = f"Counts are {what}. Rows: the data's answer; columns: the model's. Shaded by the share of its row."
-    return Matrix("Confusion", "data ╲ model", labels, labels, cells, note)
+def _small(matrix: ConfusionMatrix, unit: str) -> MatrixBlock:
+    cells = [[(count, _shade(count, sum(row))) for count in row] for row in matrix.counts]
+    note = f"Counts are {unit}. Rows: the true label; columns: the prediction. Shaded by the share of its row."
+    return MatrixBlock("Confusion matrix", "true ╲ predicted", matrix.labels, matrix.labels, cells, note)
 
 
 def _shade(count: int, total: int) -> int:
     return 0 if not count else max(1, round(10 * count / total))
 
 
-def _large(labels: Sequence[str], counts: Sequence[Sequence[int]], what: str) -> Chart:
-    size = len(labels)
+def _large(matrix: ConfusionMatrix, unit: str) -> ChartBlock:
+    labels, counts, size = matrix.labels, matrix.counts, len(matrix.labels)
     pairs = [(counts[a][b], a, b) for a in range(size) for b in range(size) if a != b and counts[a][b]]
-    pairs.sort(key=lambda one: (-one[0], one[1], one[2]))
+    pairs.sort(key=lambda pair: (-pair[0], pair[1], pair[2]))
     wrong = [sum(counts[a]) + sum(row[a] for row in counts) - 2 * counts[a][a] for a in range(size)]
     chosen = sorted(sorted(range(size), key=lambda a: -wrong[a])[:MOST_LABELS])
-    place = {a: number for number, a in enumerate(chosen)}
-    cells = [(-0.5 + place[b], place[a], 1.0, counts[a][b] / max(1, sum(counts[a]))) for a in chosen for b in chosen]
-    names = [(float(place[a]), brief(labels[a], 25)) for a in chosen]
+    position = {a: index for index, a in enumerate(chosen)}
+    cells = [
+        HeatCell(-0.5 + position[b], position[a], 1.0, counts[a][b] / max(1, sum(counts[a])))
+        for a in chosen
+        for b in chosen
+    ]
+    names = [(float(position[a]), brief(labels[a], 25)) for a in chosen]
     shown, left = first(pairs, 20)
     rows = [[labels[a], labels[b], count, percent(count / max(1, sum(counts[a])))] for count, a, b in shown]
-    table = Table("Most frequent confusions", ["data", "model", what, "share of the data's"], rows, left_out=left)
+    columns = ["true label", "prediction", unit, "share of the true label"]
+    table = TableBlock("Most frequent confusions", columns, rows, left_out=left)
     most = f"the {len(chosen)} labels of {size} with most mistakes" if len(chosen) < size else f"{size} labels"
-    about = (
-        f"Rows are the data's answer, columns the model's, for {most}; a stronger colour is a larger share of the row."
-    )
+    about = f"Rows are true labels, columns predictions, for {most}; a stronger colour is a larger share of the row."
     side = 2.2 + 0.115 * len(chosen) if len(chosen) > 30 else 2.6 + 0.22 * len(chosen)
-    return heat(
-        "confusion",
-        "Confusion",
-        about,
-        cells,
-        (names, names),
-        ("the model's answer", "the data's answer"),
-        table,
-        (side, side),
-    )
+    texts = ChartTexts("confusion", "Confusion matrix", about, table)
+    return heat_map(texts, cells, (names, names), ("prediction", "true label"), (side, side))
 
 
-def calibration(facts: Facts) -> Section | None:
-    """Whether a confidence means what it says, and where to draw a line."""
-    blocks: list[Block] = []
-    if found := facts.diagnosis.get("calibration"):
-        blocks.append(_reliability(found))
-        fitted = f"Temperature {number(found['temperature'])}, fitted on {found.get('fitted_on', 'dev')}: "
-        errors = f"expected calibration error {number(found['before']['ece'])} before"
-        after = f", {number(found['after']['ece'])} after" if found.get("after") else ""
-        blocks.append(Prose(f"{fitted}{errors}{after}."))
-    if drawn := facts.diagnosis.get("thresholds"):
-        blocks.append(_thresholds(drawn[:30]))
-    return Section("calibration", "Is its confidence right?", blocks) if blocks else None
-
-
-def _thresholds(drawn: Sequence[Mapping[str, Any]]) -> Table:
-    """From which confidence to answer, to have a precision or to hold back a share."""
-    rows = []
-    for one in drawn:
-        precise = one.get("precision") is not None
-        wanted = f"precision {number(one['precision'])}" if precise else f"{percent(one['abstain'])} held back"
-        never = one["confidence"] is None
-        bounds = interval(one.get("low"), one.get("high"))
-        start = "not reached" if never else one["confidence"]
-        rows.append([wanted, start, None if never else percent(one["answered"]), one.get("measured"), bounds])
-    columns = ["wanted", "answer from confidence", "rows answered", "precision then", "95% interval"]
-    return Table("Where to draw the line", columns, rows)
-
-
-def _reliability(found: Mapping[str, Any]) -> Chart:
-    series, rows = {}, []
-    for when in ("before", "after"):
-        bins = [one for one in (found.get(when) or {}).get("bins", ()) if one["rows"]][:40]
-        if bins:
-            series[f"{when} scaling"] = [(one["confidence"], one["accuracy"]) for one in bins]
-        rows += [
-            [when, interval(one["low"], one["high"]), one["rows"], one["confidence"], one["accuracy"]] for one in bins
-        ]
-    table = Table("Reliability", ["scaling", "confidence from–to", "rows", "mean confidence", "accuracy"], rows)
-    about = "Of answers given with some confidence, the share that is right; on the diagonal both are the same."
-    return lines(
-        "reliability", "Reliability", about, series, ("confidence", "share that is right"), table, diagonal=True
-    )
-
-
-def slices(facts: Facts) -> Section | None:
-    """Kinds of row on which the model is worse than on the rest."""
-    found = facts.diagnosis.get("slices")
-    if not found:
+def calibration(facts: RunFacts) -> Section | None:
+    """Whether confidence can be trusted, and which thresholds to use."""
+    if facts.diagnosis is None:
         return None
-    shown, left = first(found, 30)
+    blocks: list[Block] = []
+    if calibration := facts.diagnosis.calibration:
+        blocks.append(_reliability(calibration))
+        fitted = f"Temperature {number(calibration.temperature)}, fitted on {calibration.fitted_on}: "
+        errors = f"expected calibration error {number(calibration.before.ece)} before"
+        blocks.append(Paragraph(f"{fitted}{errors}, {number(calibration.after.ece)} after."))
+    if thresholds := facts.diagnosis.thresholds:
+        blocks.append(_thresholds(thresholds[:30]))
+    return Section("calibration", "Calibration", blocks) if blocks else None
+
+
+def _thresholds(thresholds: Sequence[Threshold]) -> TableBlock:
+    """The confidence to answer from, for a target precision or a share of rows to abstain on."""
+    rows: list[list[object]] = []
+    for threshold in thresholds:
+        if threshold.precision is not None:
+            target = f"precision {number(threshold.precision)}"
+        else:
+            target = f"abstain on {percent(threshold.abstain or 0.0)}"
+        never = threshold.confidence is None
+        bounds = interval(threshold.low, threshold.high)
+        confidence = "not reached" if never else threshold.confidence
+        rows.append([target, confidence, None if never else percent(threshold.answered), threshold.measured, bounds])
+    columns = ["target", "confidence threshold", "rows answered", "precision", "95% interval"]
+    return TableBlock("Confidence thresholds", columns, rows)
+
+
+def _reliability(calibration: Calibration) -> ChartBlock:
+    series: dict[str, list[tuple[float, float]]] = {}
+    rows: list[list[object]] = []
+    for when, reliability in (("before", calibration.before), ("after", calibration.after)):
+        bins = [part for part in reliability.bins if part.rows][:40]
+        if bins:
+            series[f"{when} scaling"] = [(part.confidence, part.accuracy) for part in bins]
+        rows += [[when, interval(part.low, part.high), part.rows, part.confidence, part.accuracy] for part in bins]
+    columns = ["temperature scaling", "confidence", "rows", "mean confidence", "accuracy"]
+    about = "The accuracy of predictions by their confidence; on the diagonal both are equal."
+    texts = ChartTexts("reliability", "Reliability diagram", about, TableBlock("Reliability", columns, rows))
+    return lines(texts, series, ("confidence", "accuracy"), diagonal=True)
+
+
+def slices(facts: RunFacts) -> Section | None:
+    """Slices on which the model is worse than on the rest."""
+    slices = facts.diagnosis.slices if facts.diagnosis else None
+    if not slices:
+        return None
+    shown, left = first(slices, 30)
     rows = [
         [
-            one["by"],
-            one["name"],
-            one["rows"],
-            one["value"],
-            interval(one.get("low"), one.get("high")),
-            one.get("rest"),
-            one.get("p"),
-            one.get("shown"),
+            part.by,
+            part.name,
+            part.rows,
+            part.value,
+            interval(part.low, part.high),
+            part.rest,
+            part.p,
+            part.significant,
         ]
-        for one in shown
+        for part in shown
     ]
-    columns = ["by", "slice", "rows", "score", "95% interval", "the rest", "p", "shown"]
-    table = Table("Slices, worst first", columns, rows, "Shown: whether it differs from the rest beyond chance.", left)
-    dots: list[Dot] = [
-        (f"{one['by']}: {one['name']}", one["value"], one.get("low"), one.get("high"), []) for one in shown[:12]
-    ]
-    about = "The score on each kind of row with its 95% interval, worst first."
-    return Section("slices", "Where it is worse", [intervals("slices", "Score by slice", about, dots, "score", table)])
+    columns = ["by", "slice", "rows", "score", "95% interval", "other rows", "p", "significant"]
+    note = "Significant: whether the slice is worse than the other rows beyond chance."
+    about = "The score on each slice with its 95% interval, worst first."
+    table = TableBlock("Slices, worst first", columns, rows, note, left)
+    dots = [IntervalRow(f"{part.by}: {part.name}", part.value, part.low, part.high) for part in shown[:12]]
+    chart = intervals(ChartTexts("slices", "Score by slice", about, table), dots, "score")
+    return Section("slices", "Worst slices", [chart])
 
 
-def mistakes(facts: Facts) -> Section | None:
-    """Wrong answers to read, the most confident first, and rows whose label may be wrong."""
-    blocks: list[Block] = [
-        Prose(f"Note: {without_folders(str(one))}.") for one in facts.diagnosis.get("notes", ())[:10]
-    ]
-    if found := facts.diagnosis.get("mistakes"):
-        shown, left = first(found, 40)
-        rows = [[one["text"], one["answer"], one["given"], one.get("confidence"), name_of(one["row"])] for one in shown]
-        columns = ["text", "data", "model", "confidence", "row"]
-        blocks.append(Table("Mistakes to read", columns, [_plain(row) for row in rows], left_out=left))
-    wrong = facts.diagnosis.get("label_errors") or {}
-    if found := wrong.get("rows"):
-        shown, left = first(found, 40)
-        rows = [[one["text"], one["answer"], one["suggested"], one.get("score"), name_of(one["row"])] for one in shown]
-        columns = ["text", "data", "suggested", "score", "row"]
-        table = Table(
-            "Labels that may be wrong", columns, [_plain(row) for row in rows], str(wrong.get("how", "")), left
-        )
-        blocks.append(table)
-    return Section("mistakes", "Errors to read", blocks) if blocks else None
+def mistakes(facts: RunFacts) -> Section | None:
+    """Mistakes, the most confident first, and likely label errors."""
+    diagnosis = facts.diagnosis
+    if diagnosis is None:
+        return None
+    blocks: list[Block] = [Paragraph(f"Note: {without_folders(note)}.") for note in diagnosis.notes[:10]]
+    if diagnosis.mistakes:
+        shown, left = first(diagnosis.mistakes, 40)
+        rows = [[row.text, row.truth, row.prediction, row.confidence, name_of(row.row)] for row in shown]
+        columns = ["text", "true label", "prediction", "confidence", "row"]
+        blocks.append(TableBlock("Most confident mistakes", columns, [_plain(row) for row in rows], left_out=left))
+    errors = diagnosis.label_errors
+    if errors is not None and errors.rows:
+        suspects, left = first(errors.rows, 40)
+        rows = [[row.text, row.label, row.suggested, row.score, name_of(row.row)] for row in suspects]
+        columns = ["text", "label", "suggested", "score", "row"]
+        blocks.append(TableBlock("Likely label errors", columns, [_plain(row) for row in rows], errors.how, left))
+    return Section("mistakes", "Mistakes", blocks) if blocks else None
 
 
-def tables(facts: Facts) -> Section | None:
-    """What is natural to the task."""
-    found = facts.diagnosis.get("tables")
-    if not found:
+def tables(facts: RunFacts) -> Section | None:
+    """The tables of the task itself."""
+    tables = facts.diagnosis.tables if facts.diagnosis else None
+    if not tables:
         return None
     blocks = []
-    for one in found[:10]:
-        shown, left = first(one["rows"])
-        rows = [_plain(row) for row in shown]
-        blocks.append(
-            Table(str(one["title"]), [str(c) for c in one["columns"]], rows, str(one.get("note") or ""), left)
-        )
-    return Section("task", f"The task: {facts.task}", blocks)
+    for table in tables[:10]:
+        shown, left = first(table["rows"])
+        blocks.append(TableBlock(table["title"], table["columns"], list(map(_plain, shown)), table["note"], left))
+    return Section("task", f"Errors of the task {facts.task}", blocks)
 
 
-def _plain(row: Sequence[Any]) -> list[Any]:
-    """Cells that are text or numbers; answers may be lists or mappings, or nothing at all."""
-    return [
-        "(nothing)"
-        if cell == ""
-        else cell
-        if cell is None or isinstance(cell, str | int | float)
-        else ", ".join(_words(one) for one in cell)
-        if isinstance(cell, list)
-        else _words(cell)
-        for cell in row
-    ]
+def _plain(row: Sequence[object]) -> list[object]:
+    """Cells that are text or numbers; answers may be lists or mappings, or empty."""
+    return [_cell(value) for value in row]
 
 
-def _words(value: Any) -> str:
+def _cell(value: object) -> object:
+    if value == "":
+        return "(empty)"
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return ", ".join(map(_words, value)) if isinstance(value, list) else _words(value)
+
+
+def _words(value: object) -> str:
     if isinstance(value, dict):
-        return " ".join(f"{key}: {one}" for key, one in value.items())
+        return " ".join(f"{key}: {inner}" for key, inner in value.items())
     return str(value)

@@ -1,40 +1,33 @@
 """The model card: `model/README.md`, with the metadata that the Hugging Face Hub reads.
 
-It is no part of the model, so it does not stand in the manifest: whoever publishes the model can add to it, and its
-checksums hold. Nothing is claimed in it that was not measured, and nothing guessed: the licence and the language of
-the encoder are left out, and folders of this machine too.
+It is not part of the model, so it is not in the manifest: whoever publishes the model can edit it, and the checksums
+still hold. It claims nothing that was not measured: the licence and the language of the encoder are left out, and so
+are folders of this machine.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 from warmstart.errors import ModelError
 from warmstart.models.architectures import POOLED
 from warmstart.report.blocks import clean, interval, name_of, number
-from warmstart.report.run_facts import Facts, Measured, is_folder
+from warmstart.report.run_facts import PartScores, RunFacts, is_folder
+from warmstart.report.score_sections import COUNTS
 from warmstart.report.verdict import verdict, warnings
-from warmstart.storage.artifacts import MANIFEST, write_text
+from warmstart.storage.artifacts import MANIFEST
+from warmstart.storage.files import write_text
 from warmstart.storage.json_files import read_object, read_text
 
 FILE = "README.md"
-MARK = "<!-- Written by warmstart, which writes it anew while this line is here. -->"
-KINDS = {
-    "classify": "text-classification",
-    "score": "text-classification",
-    "relate": "text-classification",
-    "tag": "token-classification",
-    "span": "question-answering",
-    "rank": "sentence-similarity",
-    "choose": "multiple-choice",
-    "masked": "fill-mask",
-}
-"""The Hub's name for what a task's model does."""
+CONFIG = "config.json"
+MARK = "<!-- Written by warmstart, which overwrites it as long as this line is here. -->"
 
 
-def write_card(facts: Facts) -> Path | None:
-    """Write the card beside the model; one that someone has made their own stays, and so does a run without a model."""
+def write_card(facts: RunFacts) -> Path | None:
+    """Write the card beside the model; a card that someone has edited stays, and a run without a model has none."""
     path = facts.run.model / FILE
     if not has_model(facts):
         return None
@@ -44,33 +37,33 @@ def write_card(facts: Facts) -> Path | None:
     return path
 
 
-def has_model(facts: Facts) -> bool:
-    """Whether the run kept its model; an experiment may keep the numbers only."""
+def has_model(facts: RunFacts) -> bool:
+    """Whether the run has its model; an experiment may keep only the metrics."""
     return (facts.run.model / MANIFEST).is_file()
 
 
-def make_card(facts: Facts) -> str:
+def make_card(facts: RunFacts) -> str:
     """The text of the card."""
     return f"---\n{_metadata(facts)}\n---\n\n{_body(facts)}\n{MARK}\n"
 
 
-def _metadata(facts: Facts) -> str:
+def _metadata(facts: RunFacts) -> str:
     from huggingface_hub import EvalResult, ModelCardData
 
-    kind = KINDS.get(facts.task, "feature-extraction")
+    tag = facts.task_class.pipeline_tag
     sets = [name for name in _names(facts, "train") if name.startswith("hub:")]
     results = [
-        EvalResult(kind, _plain_name(name), clean(name), metric, value, dataset_split=one.part)
-        for one in facts.measured
-        for name in _names(facts, one.part)[:1]
-        for metric, value in one.metrics.items()
+        EvalResult(tag, _plain_name(name), clean(name), metric, value, dataset_split=scores.part)
+        for scores in facts.scores
+        for name in _names(facts, scores.part)[:1]
+        for metric, value in scores.metrics.items()
         if isinstance(value, float) and metric != "share_cut"
     ]
-    model = str(facts.run.recipe.model)
+    model = facts.run.recipe.model
     data = ModelCardData(
         model_name=clean(facts.name),
         base_model=None if is_folder(model) or not model else model,
-        pipeline_tag=kind,
+        pipeline_tag=tag,
         library_name=_library(facts),
         tags=["warmstart", facts.task],
         datasets=[name.removeprefix("hub:").partition(":")[0].partition("@")[0] for name in sets] or None,
@@ -79,85 +72,91 @@ def _metadata(facts: Facts) -> str:
     return str(data.to_yaml()).strip()
 
 
-def _body(facts: Facts) -> str:
+def _body(facts: RunFacts) -> str:
     parts = [
         f"# {_word(facts.name)}",
         f"`{facts.task}` with {_word(facts.model)}, trained with warmstart.",
         verdict(facts),
-        *(f"**Take care.** {one}" for one in warnings(facts)),
-        *(_scores(one) for one in facts.measured),
-        f"## Use it\n\n{_use(facts)}",
-        f"## Trained on\n\n{_data(facts)}",
-        f"## Trained how\n\n{_how(facts)}",
-        "## Not known\n\nThe licence and the languages of this model are not stated: they depend on encoder and "
-        "data. How it does on texts of another kind than its test rows was not measured.",
+        *(f"**Warning.** {warning}" for warning in warnings(facts)),
+        *(_scores(scores) for scores in facts.scores),
+        f"## How to use\n\n{_usage(facts)}",
+        f"## Training data\n\n{_data(facts)}",
+        f"## Training\n\n{_training(facts)}",
+        "## Limitations\n\nThe licence and the languages of this model are not stated: they depend on the encoder and "
+        "the data. How well it does on texts unlike its test rows was not measured.",
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _scores(found: Measured) -> str:
+def _scores(scores: PartScores) -> str:
     rows = ["| metric | value | 95% interval |", "| --- | ---: | --- |"]
-    bounds = interval(found.estimate.low, found.estimate.high) if found.estimate else "–"
-    for name, value in found.metrics.items():
-        if name not in {"rows", "rows_cut", "share_cut"}:
-            own = bounds if name == found.headline and not found.own else "–"
-            rows.append(f"| {name} | {number(value)} | {own} |")
-    return f"## Scores on {found.part} ({found.rows:,} rows)\n\n" + "\n".join(rows)
+    for name, value in scores.metrics.items():
+        if name not in COUNTS:
+            bounds = interval(*scores.bounds) if name == scores.headline else "–"
+            rows.append(f"| {name} | {number(value)} | {bounds} |")
+    return f"## Evaluation on {scores.part} ({scores.rows:,} rows)\n\n" + "\n".join(rows)
 
 
-def _use(facts: Facts) -> str:
-    """How to open it, in warmstart and without."""
-    pair = "pair" in facts.run.recipe.data.columns
-    asked = (
-        '[("a question", "its context")]'
-        if facts.task == "span"
-        else '[("a text", "its pair")]'
-        if pair
-        else '["a text"]'
-    )
-    if facts.task == "rank":
-        asked = '[("a query", "a document")]'
-    ours = f'```python\nimport warmstart\n\nprint(warmstart.load("model").predict({asked}))\n```'
-    if not (facts.run.model / "config.json").is_file():
-        return f"{ours}\n\nIt is several models that answer as one, so warmstart opens it."
-    about = read_object(facts.run.model / "config.json", ModelError, finite=False)
-    if facts.task == "rank" and (facts.run.model / "modules.json").is_file():
-        plain = 'from sentence_transformers import SentenceTransformer\n\nmodel = SentenceTransformer("model")'
-        return f"{ours}\n\nIn sentence-transformers:\n\n```python\n{plain}\n```"
-    names = about.get("architectures")
+def _usage(facts: RunFacts) -> str:
+    """How to load it, with warmstart and without."""
+    placeholder = facts.task_class.placeholder("pair" in facts.run.recipe.data.columns)
+    ours = _code(f'import warmstart\n\nprint(warmstart.load("model").predict([{_literal(placeholder)}]))')
+    if not (facts.run.model / CONFIG).is_file():
+        return f"{ours}\n\nIt is an ensemble, which warmstart loads."
+    config = read_object(facts.run.model / CONFIG, ModelError, finite=False)
+    if (other := _other_library(facts)) is not None:
+        library, code = other
+        return f"{ours}\n\nWith {library}:\n\n{_code(code)}"
+    if config.get("model_type") == POOLED:
+        return f"{ours}\n\nIts head is not one of transformers, so warmstart loads it."
+    names = config.get("architectures")
     head = names[0] if isinstance(names, list) and names and re.fullmatch(r"\w+", str(names[0])) else "AutoModel"
-    if about.get("model_type") == POOLED:
-        return f"{ours}\n\nIts head is one that transformers does not have, so warmstart opens it."
     plain = f"from transformers import AutoTokenizer, {head}\n\n"
     plain += f'model = {head}.from_pretrained("model")\ntokenizer = AutoTokenizer.from_pretrained("model")'
-    return f"{ours}\n\nIn plain transformers:\n\n```python\n{plain}\n```"
+    return f"{ours}\n\nWith plain transformers:\n\n{_code(plain)}"
 
 
-def _data(facts: Facts) -> str:
+def _code(text: str) -> str:
+    return f"```python\n{text}\n```"
+
+
+def _literal(placeholder: object) -> str:
+    """An input as Python code, with double quotes."""
+    return json.dumps(placeholder) if isinstance(placeholder, str | dict) else f"({json.dumps(placeholder)[1:-1]})"
+
+
+def _other_library(facts: RunFacts) -> tuple[str, str] | None:
+    """Another library that opens the model, by its name, and the code for it."""
+    usage = getattr(facts.task_class, "library_usage", None)
+    return usage(facts.run.model) if usage is not None else None
+
+
+def _data(facts: RunFacts) -> str:
     lines = ["| part | rows | files | fingerprint |", "| --- | ---: | --- | --- |"]
-    for part, about in facts.run.data["parts"].items():
-        files = ", ".join(_word(name_of(file)) for file in about["files"][:10])
-        lines.append(f"| {part} | {about['rows']:,} | {files} | `{str(about['fingerprint'])[:16]}` |")
+    for part, about in facts.run.data.parts.items():
+        files = ", ".join(_word(name_of(file)) for file in about.files[:10])
+        lines.append(f"| {part} | {about.rows:,} | {files} | `{about.fingerprint[:16]}` |")
     return "\n".join(lines)
 
 
-def _how(facts: Facts) -> str:
+def _training(facts: RunFacts) -> str:
     recipe, run = facts.run.recipe, facts.run
-    versions = ", ".join(f"{name} {version}" for name, version in run.environment["versions"].items())
+    versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
     training = recipe.training
     return (
-        f"Rate {training.learning_rate:g}, schedule {training.lr_schedule}, {run.training['steps']:,} optimizer steps, "
-        f"batch {training.batch_size}, seed {recipe.seed}, {run.training['precision']}. With {versions}."
+        f"Learning rate {training.learning_rate:g}, {training.lr_schedule} schedule, {run.training.steps:,} optimizer "
+        f"steps, batch size {training.batch_size}, seed {recipe.seed}, {run.training.precision}. Versions: {versions}."
     )
 
 
-def _names(facts: Facts, part: str) -> list[str]:
-    return [name_of(file) for file in facts.run.data["parts"].get(part, {}).get("files", ())]
+def _names(facts: RunFacts, part: str) -> list[str]:
+    parts = facts.run.data.parts
+    return [name_of(file) for file in parts[part].files] if part in parts else []
 
 
-def _library(facts: Facts) -> str:
-    ranks = facts.task == "rank" and (facts.run.model / "modules.json").is_file()
-    return "sentence-transformers" if ranks else "transformers"
+def _library(facts: RunFacts) -> str:
+    other = _other_library(facts)
+    return other[0] if other is not None else "transformers"
 
 
 def _plain_name(name: str) -> str:
@@ -165,5 +164,5 @@ def _plain_name(name: str) -> str:
 
 
 def _word(text: str) -> str:
-    """A name from anywhere, as code: it cannot become markup of the card."""
+    """A name from anywhere as code, so that it cannot become markup of the card."""
     return f"`{' '.join(clean(text, 80).replace('`', ' ').replace('|', ' ').split()) or '–'}`"

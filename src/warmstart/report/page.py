@@ -4,33 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from warmstart.errors import MissingExtra, RunError
-from warmstart.report import (
-    error_sections as errors_shown,
-)
-from warmstart.report import (
-    origin_sections as origin,
-)
-from warmstart.report import (
-    score_sections as scores,
-)
-from warmstart.report import (
-    training_sections as learning,
-)
+from warmstart.errors import MissingExtraError, RunError
+from warmstart.report import error_sections, origin_sections, score_sections, training_sections
 from warmstart.report.blocks import Section, clean, number
 from warmstart.report.model_card import has_model, make_card, write_card
-from warmstart.report.run_facts import Facts, read_facts
+from warmstart.report.run_facts import RunFacts, read_facts
 from warmstart.report.svg import style
 from warmstart.report.verdict import verdict, warnings
-from warmstart.storage.artifacts import disk_errors, write_text
+from warmstart.storage.artifacts import disk_errors
+from warmstart.storage.files import write_text
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 FILE = "report.html"
 WORDY = 30
-"""Characters from which a cell wants room to be read."""
+"""Characters above which a cell needs a minimum width."""
 LONGEST_CODE = 40_000
-"""Characters of a recipe or a card that are shown."""
+"""The most characters of a recipe or a card that are shown."""
 
 
 def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
@@ -39,55 +32,58 @@ def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
     Args:
         out: Where to write it; `report.html` in the run's folder by default.
     """
-    facts = _told(folder, read_facts)
+    facts = read_facts(folder)
     path = Path(out) if out is not None else facts.run.folder / FILE
     if not path.parent.is_dir():
         raise RunError(f"{path}: there is no folder {path.parent}; make it, or choose another with --out")
-    text = _told(folder, lambda _: render(facts))
+    text = render(facts)
     with disk_errors(path.parent):
         write_text(path, text)
         write_card(facts)
     return path
 
 
-def render(facts: Facts) -> str:
+def render(facts: RunFacts) -> str:
     """The page of a run."""
     style()
     template = _template()
-    sections = [one for one in _sections(facts) if one is not None]
     return str(
         template.render(
             facts=facts,
+            version=facts.run.versions.get("warmstart", ""),
             verdict=verdict(facts),
             warnings=list(warnings(facts)),
-            sections=sections,
+            sections=[section for section in _sections(facts) if section is not None],
             style=(Path(__file__).parent / "page.css").read_text(encoding="utf-8"),
         )
     )
 
 
-def _sections(facts: Facts) -> Iterator[Section | None]:
-    """In the order of the questions a reader has: how good, why to believe it, where it errs, where it comes from."""
-    yield scores.scores(facts)
-    yield scores.evidence(facts)
-    yield learning.curves(facts)
-    yield learning.rates(facts)
-    for make in ("confusion", "calibration", "slices", "mistakes", "tables"):
-        yield getattr(errors_shown, make)(facts)
-    yield origin.data(facts)
-    yield origin.window(facts)
-    yield learning.forgetting(facts)
-    yield origin.recipe(facts)
-    yield origin.again(facts)
-    yield origin.card(make_card(facts)) if has_model(facts) else None
+def _sections(facts: RunFacts) -> Iterator[Section | None]:
+    """In the order of a reader's questions: how good is it, is that certain, where does it err, how was it made."""
+    yield score_sections.scores(facts)
+    yield score_sections.evidence(facts)
+    yield training_sections.curves(facts)
+    yield training_sections.learning_rates(facts)
+    yield error_sections.confusion(facts)
+    yield error_sections.calibration(facts)
+    yield error_sections.slices(facts)
+    yield error_sections.mistakes(facts)
+    yield error_sections.tables(facts)
+    yield origin_sections.data(facts)
+    yield origin_sections.truncation(facts)
+    yield training_sections.forgetting(facts)
+    yield origin_sections.recipe(facts)
+    yield origin_sections.reproduce(facts)
+    yield origin_sections.card(make_card(facts)) if has_model(facts) else None
 
 
-def _template() -> Any:
+def _template() -> Template:
     try:
         import jinja2
         from markupsafe import Markup
     except ImportError:
-        raise MissingExtra("a report needs jinja2: pip install 'warmstart[report]'") from None
+        raise MissingExtraError("a report needs jinja2: pip install 'warmstart[report]'") from None
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -104,28 +100,17 @@ def _template() -> Any:
     return environment.get_template("page.html.jinja")
 
 
-def _shown(value: Any) -> Any:
-    """What comes into the page: numbers as a person reads them, texts without what a page must not hold."""
+def _shown(value: object) -> object:
+    """What goes into the page: numbers formatted for people, texts without harmful characters."""
     if hasattr(value, "__html__"):
         return value
     return clean(value, LONGEST_CODE) if isinstance(value, str) else number(value)
 
 
-def _is_amount(value: Any) -> bool:
-    """Whether a cell is set to the right."""
+def _is_amount(value: object) -> bool:
+    """Whether a cell is right-aligned."""
     return (
         value is None
         or isinstance(value, int | float)
         or (isinstance(value, str) and value[:-1].replace(".", "").isdigit() and value.endswith("%"))
     )
-
-
-def _told(folder: str | Path, make: Any) -> Any:
-    """What `make` gives; files that hold something else than ours do are told as such."""
-    try:
-        return make(folder)
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-        raise RunError(
-            f"{folder}: a file of the run holds something else than warmstart writes "
-            f"({type(error).__name__}: {error}); look at metrics.json, data.json, evidence.json and diagnosis.json"
-        ) from error

@@ -1,4 +1,4 @@
-"""A report as PDF, printed by a Chromium that is installed already."""
+"""A report as PDF, printed by an installed Chromium."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from warmstart.errors import MissingExtra
+from warmstart.errors import MissingExtraError
 
 BROWSERS = (
     "chromium",
@@ -31,7 +31,7 @@ def print_pdf(page: Path) -> Path:
     """Print a page to a PDF beside it."""
     browser = find_browser()
     if browser is None:
-        raise MissingExtra(
+        raise MissingExtraError(
             "--pdf prints with Chromium, and none is in the PATH; install chromium or google-chrome, "
             "or open the page in any browser and print it"
         )
@@ -48,10 +48,11 @@ def print_pdf(page: Path) -> Path:
             "--no-pdf-header-footer",
             f"--user-data-dir={profile}",
         ]
-        if os.geteuid() == 0:  # its sandbox does not start for the superuser
+        if os.geteuid() == 0:  # its sandbox does not start as root
             command.append("--no-sandbox")
         command += [f"--print-to-pdf={out.resolve()}", page.resolve().as_uri()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60 * MINUTES, check=False)
     if done.returncode or not out.is_file():
-        raise MissingExtra(f"--pdf: {browser} wrote no file ({done.stderr.strip()[-300:]}); print the page by hand")
+        reason = done.stderr.strip()[-300:]
+        raise MissingExtraError(f"--pdf: {browser} wrote no file ({reason}); print the page by hand")
     return out

@@ -1,96 +1,106 @@
-"""What a run's folder tells, read once: its scores with intervals, and evidence and diagnosis where they are."""
+"""The facts of a run that a report is made from, read once: its scores with intervals, evidence and diagnosis."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
-from warmstart.errors import RunError
+from warmstart import tasks
+from warmstart.evaluation.records.diagnosis import Diagnosis
+from warmstart.evaluation.records.evidence import EvidenceRecord
+from warmstart.evaluation.records.metrics import Measurements
 from warmstart.evaluation.run import RunFolder
-from warmstart.evaluation.run_result import Row, read_row
-from warmstart.evaluation.statistics import Estimate, over_rows
-from warmstart.storage.json_files import MEGABYTE, read_object
+from warmstart.evaluation.run_result import RunResult, read_result
+from warmstart.evaluation.statistics import MeanEstimate, over_rows
+from warmstart.tasks.base import AnyTask
 
-DIAGNOSIS = "diagnosis.json"
-LARGEST = 64 * MEGABYTE
 MANY = 10_000
-"""Rows beyond which the interval is the normal one: resampling would take minutes and say the same."""
-ALIKE = 1e-6
-"""How close the mean of rows' scores must be to the headline to stand for it."""
-OWN_SCORES = {
-    "classify": "F1 of a row's labels, mean",
-    "score": "minus the absolute error of a row, mean",
-    "tag": "F1 of a row, mean",
-    "masked": "accuracy in a row, mean",
-}
-"""What the mean of rows' scores is where it is not the headline; that of `rank`, whose rows share queries, is none."""
+"""Rows beyond which the interval is the normal one: the bootstrap would take minutes and give the same."""
+TOLERANCE = 1e-6
+"""How close the mean score of rows must be to the headline to stand for it."""
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What was measured on one part."""
+class PartScores:
+    """The metrics of one part."""
 
     part: str
-    metrics: dict[str, Any]
+    metrics: Measurements
     headline: str
-    estimate: Estimate | None
-    """The interval of the headline, or of `own` where that is set."""
-    own: str
+    estimate: MeanEstimate | None
+    """The interval of the headline, or of `estimated` where that is set."""
+    estimated: str
     """What the estimate is of, where it is not of the headline."""
 
     @property
     def value(self) -> float | None:
-        found = self.metrics.get(self.headline)
-        return None if found is None else float(found)
+        """The headline."""
+        value = self.metrics.get(self.headline)
+        return None if value is None else float(value)
 
     @property
     def rows(self) -> int:
-        return int(self.metrics.get("rows", 0))
+        """How many rows were evaluated."""
+        return int(self.metrics.get("rows") or 0)
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """The 95% interval of the headline; None where there is none."""
+        if self.estimate is None or self.estimated:
+            return None, None
+        return self.estimate.low, self.estimate.high
 
 
 @dataclass(frozen=True)
-class Facts:
-    """A finished run as a report sees it."""
+class RunFacts:
+    """A finished run, as a report needs it."""
 
     run: RunFolder
-    measured: list[Measured]
+    scores: list[PartScores]
     """Test first."""
     failed: str
     """Why the run counts as failed, or nothing."""
-    evidence: dict[str, Any]
-    diagnosis: dict[str, Any]
+    evidence: EvidenceRecord | None
+    diagnosis: Diagnosis | None
 
     @property
     def name(self) -> str:
+        """The name of the run's folder."""
         return self.run.folder.resolve().name
 
     @property
     def task(self) -> str:
-        return str(self.run.recipe.task.name)
+        """The name of the task."""
+        return self.run.recipe.task.name
+
+    @property
+    def task_class(self) -> type[AnyTask]:
+        """The class of the task, which describes its models."""
+        return tasks.find_or_base(self.task)
 
     @property
     def model(self) -> str:
         """The encoder's name, without the folders of this machine."""
-        said = str(self.run.recipe.model)
-        return Path(said).name if is_folder(said) else said or "an encoder from scratch"
+        model = self.run.recipe.model
+        return Path(model).name if is_folder(model) else model or "an encoder from scratch"
 
 
-def read_facts(folder: str | Path) -> Facts:
+def read_facts(folder: str | Path) -> RunFacts:
     """Read a finished run."""
     run = RunFolder(folder)
     parts = [part for part in ("test", "dev") if part in run.metrics]
-    row = read_row(run.folder, run.folder.name, run.recipe.seed) if parts else None
-    return Facts(
+    result = read_result(run.folder, run.folder.name, run.recipe.seed) if parts else None
+    return RunFacts(
         run,
-        [_measured(run, replace(row, part=part)) for part in parts] if row else [],
-        row.failed if row else "",
+        [_scores(run, replace(result, part=part)) for part in parts] if result else [],
+        result.failed if result else "",
         run.evidence,
-        _beside(run.folder / DIAGNOSIS),
+        run.diagnosis,
     )
 
 
@@ -99,31 +109,23 @@ def is_folder(model: str) -> bool:
     return Path(model).is_absolute() or model.startswith(".") or model.count("/") > 1
 
 
-def _measured(run: RunFolder, row: Row) -> Measured:
-    metrics = run.metrics[row.part]
+def _scores(run: RunFolder, result: RunResult) -> PartScores:
+    metrics = run.metrics[result.part]
     headline = next(iter(metrics))
     value = metrics[headline]
-    estimate = _estimate(np.asarray(row.scores, dtype=float))
-    alike = value is not None and math.isclose(estimate.mean, float(value), abs_tol=ALIKE)
-    own = "" if alike else OWN_SCORES.get(run.recipe.task.name, "")
-    return Measured(row.part, metrics, headline, estimate if alike or own else None, own)
+    estimate = _estimate(np.asarray(result.scores, dtype=float))
+    same = value is not None and math.isclose(estimate.mean, float(value), abs_tol=TOLERANCE)
+    estimated = "" if same else tasks.find_or_base(run.recipe.task.name).row_score_name
+    return PartScores(result.part, metrics, headline, estimate if same or estimated else None, estimated)
 
 
-def _estimate(scores: Any) -> Estimate:
+def _estimate(scores: NDArray[np.float64]) -> MeanEstimate:
     mean = float(scores.mean()) if len(scores) else math.nan
     if len(scores) and mean in {0.0, 1.0} and np.ptp(scores) == 0:
-        # Rows that are all right, or all wrong, are so in every resample; the exact interval knows better.
+        # Rows that are all right, or all wrong, are so in every bootstrap sample; the exact interval is not empty.
         exact = stats.binomtest(int(mean * len(scores)), len(scores)).proportion_ci()
-        return Estimate(mean, float(exact.low), float(exact.high), len(scores))
+        return MeanEstimate(mean, float(exact.low), float(exact.high), len(scores))
     if len(scores) <= MANY:
         return over_rows(scores)
     half = 1.96 * float(scores.std(ddof=1)) / math.sqrt(len(scores))
-    return Estimate(mean, mean - half, mean + half, len(scores))
-
-
-def _beside(path: Path) -> dict[str, Any]:
-    """A file that another verb may have written; empty where it has not."""
-    try:
-        return read_object(path, RunError, LARGEST)
-    except FileNotFoundError:
-        return {}
+    return MeanEstimate(mean, mean - half, mean + half, len(scores))

@@ -1,120 +1,131 @@
-"""Sections on how good the model is: its scores with intervals, the variants it was held against."""
+"""Sections on how good the model is: its scores with intervals, and the variants it was compared with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from warmstart.report.blocks import Block, Prose, Section, Table, first, interval, number
-from warmstart.report.charts import Dot, intervals
-from warmstart.report.run_facts import Facts, Measured
+from warmstart.evaluation.records.evidence import ComparisonRecord, EvidenceRecord, VariantRecord
+from warmstart.report.blocks import Block, Paragraph, Section, TableBlock, first, interval, number
+from warmstart.report.charts import ChartTexts, IntervalRow, intervals
+from warmstart.report.run_facts import PartScores, RunFacts
+
+COUNTS = ("rows", "rows_cut", "share_cut")
+"""Measurements that are not scores."""
 
 
-def scores(facts: Facts) -> Section | None:
+def scores(facts: RunFacts) -> Section | None:
     """Every metric of every part, with the interval where there is one."""
-    if not facts.measured:
+    if not facts.scores:
         return None
-    blocks: list[Block] = [_part(one) for one in facts.measured]
-    if any(one.estimate for one in facts.measured):
-        blocks.append(Prose("An interval of 95% says where the score would lie on many other rows of this kind."))
+    blocks: list[Block] = [_part(part) for part in facts.scores]
+    if any(part.estimate for part in facts.scores):
+        blocks.append(Paragraph("A 95% interval is where the score would lie on other rows of the same kind."))
     return Section("scores", "Scores", blocks)
 
 
-def _part(found: Measured) -> Table:
-    rows, estimate = [], found.estimate
-    bounds = interval(estimate.low, estimate.high) if estimate else "–"
-    for name, value in found.metrics.items():
-        if name not in {"rows", "rows_cut", "share_cut"}:
-            rows.append([name, value, bounds if name == found.headline and not found.own else "–"])
-    if found.own and estimate:
-        rows.insert(1, [found.own, estimate.mean, bounds])
-    return Table(f"On {found.rows:,} {found.part} rows", ["metric", "value", "95% interval"], rows)
+def _part(scores: PartScores) -> TableBlock:
+    rows: list[list[object]] = []
+    for name, value in scores.metrics.items():
+        if name not in COUNTS:
+            rows.append([name, value, interval(*scores.bounds) if name == scores.headline else "–"])
+    if scores.estimated and scores.estimate:
+        estimate = scores.estimate
+        rows.insert(1, [scores.estimated, estimate.mean, interval(estimate.low, estimate.high)])
+    return TableBlock(f"On {scores.rows:,} {scores.part} rows", ["metric", "value", "95% interval"], rows)
 
 
-def evidence(facts: Facts) -> Section | None:
-    """Variants over seeds, and what they differ by."""
-    found = facts.evidence
-    if not found:
+def evidence(facts: RunFacts) -> Section | None:
+    """Variants over seeds, and how they differ."""
+    evidence = facts.evidence
+    if evidence is None:
         return None
-    blocks: list[Block] = []
-    if kept := found.get("kept"):
-        which = f" (seed {kept['seed']})" if kept.get("seed") is not None else ""
-        blocks.append(Prose(f"Kept: {kept.get('how', '–')}{which}. {_sentence(kept.get('why'))}"))
-    if variants := found.get("variants"):
-        blocks.append(_variants(variants, str(found.get("headline", "score")), str(found.get("part", "test"))))
-        blocks.extend(_failed(variants))
-    if comparisons := found.get("comparisons"):
-        blocks.append(_comparisons(comparisons))
-        blocks.extend(Prose(_sentence(one["sentence"])) for one in comparisons[:20] if one.get("sentence"))
-    return Section("evidence", "Is it better?", blocks)
+    selected = evidence.selected
+    seed = f" (seed {selected.seed})" if selected.seed is not None else ""
+    blocks: list[Block] = [Paragraph(f"Selected: {selected.how}{seed}. {_sentence(selected.why)}")]
+    if evidence.variants:
+        blocks.append(_variants(evidence))
+        blocks.extend(_failed(evidence.variants))
+    if evidence.comparisons:
+        blocks.append(_comparisons(evidence.comparisons))
+        blocks.extend(Paragraph(_sentence(one.sentence)) for one in evidence.comparisons[:20] if one.sentence)
+    return Section("evidence", "Seeds and comparisons", blocks)
 
 
-def _variants(variants: list[Mapping[str, Any]], headline: str, part: str) -> Block:
-    shown, left = first(variants)
+def _variants(evidence: EvidenceRecord) -> Block:
+    headline, part = evidence.headline, evidence.part
+    shown, left = first(evidence.variants)
     rows = [
         [
-            one["variant"],
-            one["mean"],
-            one.get("sd"),
-            interval(one.get("low"), one.get("high")),
-            len(one.get("seeds", ())),
-            len(one.get("failed") or {}),
-            " ".join(number(value) for value in _values(one)[:20]),
-            _duration(one.get("seconds")),
+            variant.variant,
+            variant.mean,
+            variant.sd,
+            interval(variant.low, variant.high),
+            len(variant.seeds),
+            len(variant.failed),
+            " ".join(number(value) for value in _values(variant)[:20]),
+            _duration(variant.seconds),
         ]
-        for one in shown
+        for variant in shown
     ]
     columns = ["variant", "mean", "sd", "95% interval", "seeds", "failed", "each seed", "time"]
-    table = Table(f"{headline} on {part} by variant", columns, rows, left_out=left)
-    dots: list[Dot] = [
-        (str(one["variant"]), one["mean"], one.get("low"), one.get("high"), _values(one)) for one in shown
-    ]
-    return intervals(
+    texts = ChartTexts(
         "variants",
         f"Variants by {headline}",
         f"The mean {headline} over seeds on {part} with its 95% interval; small strokes are single seeds.",
-        dots,
-        headline,
-        table,
+        TableBlock(f"{headline} on {part} by variant", columns, rows, left_out=left),
     )
+    dots = [
+        IntervalRow(variant.variant, variant.mean, variant.low, variant.high, _values(variant)) for variant in shown
+    ]
+    return intervals(texts, dots, headline)
 
 
-def _values(variant: Mapping[str, Any]) -> list[float]:
-    """What single seeds came to, as far as it was measured."""
-    return [value for value in variant.get("values") or () if value is not None]
+def _values(variant: VariantRecord) -> list[float]:
+    """The headline of each seed that has one."""
+    return [value for value in variant.values if value is not None]
 
 
-def _failed(variants: list[Mapping[str, Any]]) -> Iterator[Prose]:
-    for one in variants:
-        for seed, why in list((one.get("failed") or {}).items())[:10]:
-            yield Prose(f"{one['variant']}, seed {seed}, failed: {why}", tone="warning")
+def _failed(variants: Sequence[VariantRecord]) -> Iterator[Paragraph]:
+    for variant in variants:
+        for seed, why in list(variant.failed.items())[:10]:
+            yield Paragraph(f"{variant.variant}, seed {seed}, failed: {why}", tone="warning")
 
 
-def _comparisons(comparisons: list[Mapping[str, Any]]) -> Table:
+def _comparisons(comparisons: Sequence[ComparisonRecord]) -> TableBlock:
     shown, left = first(comparisons)
     rows = [
         [
-            one["variant"],
-            one["reference"],
-            one["difference"],
-            interval(one.get("low"), one.get("high")),
-            one.get("p"),
-            one.get("corrected"),
-            one.get("effect"),
-            one.get("mcnemar"),
-            one.get("shown"),
+            record.variant,
+            record.reference,
+            record.difference,
+            interval(record.low, record.high),
+            record.p,
+            record.p_corrected,
+            record.effect,
+            record.mcnemar,
+            record.significant,
         ]
-        for one in shown
+        for record in shown
     ]
-    columns = ["variant", "against", "difference", "95% interval", "p", "corrected p", "effect", "McNemar p", "shown"]
-    note = "Shown: whether the difference holds after correction for the number of comparisons."
-    return Table("What each variant differs by", columns, rows, note, left)
+    columns = [
+        "variant",
+        "compared with",
+        "difference",
+        "95% interval",
+        "p",
+        "p (Holm)",
+        "effect",
+        "McNemar p",
+        "significant",
+    ]
+    note = "Significant: whether the difference holds after correction for the number of comparisons."
+    return TableBlock("Difference of each variant", columns, rows, note, left)
 
 
-def _sentence(text: Any) -> str:
-    said = str(text or "").strip()
-    return f"{said[:1].upper()}{said[1:]}{'' if said.endswith(('.', '!', '?')) else '.'}" if said else ""
+def _sentence(text: str) -> str:
+    words = text.strip()
+    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith(('.', '!', '?')) else '.'}" if words else ""
 
 
-def _duration(seconds: Any) -> str:
-    return "–" if seconds is None else f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / 60:,.0f} min"
+def _duration(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / 60:,.0f} min"

@@ -1,4 +1,4 @@
-"""Matplotlib's SVG made fit to stand in a page: colours of the page's themes, ids of its own, nothing from outside."""
+"""Matplotlib's SVG for a page: in the colours of the page's themes, with unique ids, without outside references."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import re
 from xml.etree import ElementTree
 
-from warmstart.errors import MissingExtra
+from warmstart.errors import MissingExtraError
 
 INK, MUTED, LINE, PAPER = "#000000", "#000001", "#000002", "#000003"
 SERIES = ("#000011", "#000012", "#000013", "#000014", "#000015", "#000016")
@@ -19,7 +19,7 @@ _VARIABLES = {
     HEAT: "var(--heat)",
     **{colour: f"var(--series-{number})" for number, colour in enumerate(SERIES, 1)},
 }
-"""Colours that stand for the page's: it has others by day than by night."""
+"""Placeholders for the page's colours, which differ in light and dark mode."""
 _STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "warmstart",
@@ -42,21 +42,21 @@ _STYLE = {
     "legend.fontsize": 9,
 }
 WIDE = 600
-"""Pixels beyond which a chart is scrolled on a phone rather than made too small to read."""
+"""Pixels beyond which a chart is scrolled on a phone, rather than made too small to read."""
 _FONTS = re.compile(r"font-family:[^;]*;?\s*")
 
 
 def style() -> dict[str, object]:
-    """The settings that charts are drawn with; a missing matplotlib is an error that names the extra."""
+    """The settings of charts; a missing matplotlib is an error that names the extra."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise MissingExtra("a report needs matplotlib: pip install 'warmstart[report]'") from None
+        raise MissingExtraError("a report needs matplotlib: pip install 'warmstart[report]'") from None
     return dict(_STYLE)
 
 
 def inline(figure: object, name: str, title: str, description: str) -> str:
-    """A figure as an `<svg>` element of a page, told to those who do not see it by a title and a description.
+    """A figure as an `<svg>` element of a page, with a title and a description for screen readers.
 
     Args:
         name: Makes its ids differ from those of the page's other charts.
@@ -65,7 +65,7 @@ def inline(figure: object, name: str, title: str, description: str) -> str:
 
     text = io.StringIO()
     with warnings.catch_warnings():
-        # The page's own fonts have the characters that the font measured with lacks.
+        # The page's fonts have the characters that matplotlib's font lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(text, format="svg", transparent=True, metadata=nothing)  # type: ignore[attr-defined]
@@ -75,18 +75,18 @@ def inline(figure: object, name: str, title: str, description: str) -> str:
         element = ElementTree.Element(tag, {"id": f"{name}-{tag}"})
         element.text = words
         root.insert(number, element)
-    # Matplotlib counts in points, a page in pixels, of which there are four to three points.
-    width, height = (f"{float(one) * 4 / 3:.0f}" for one in root.attrib["viewBox"].split()[2:])
+    # Matplotlib counts in points, a page in pixels: three points are four pixels.
+    width, height = (f"{float(size) * 4 / 3:.0f}" for size in root.attrib["viewBox"].split()[2:])
     box = {"viewBox": root.attrib["viewBox"], "width": width, "height": height}
     root.attrib.clear()
-    told = {"class": "wide tall" if int(height) > WIDE else "wide"} if int(width) > WIDE else {}
-    told |= {"role": "img", "aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-desc"}
-    root.attrib.update({**box, **told})
+    attributes = {"class": "wide tall" if int(height) > WIDE else "wide"} if int(width) > WIDE else {}
+    attributes |= {"role": "img", "aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-desc"}
+    root.attrib.update({**box, **attributes})
     return ElementTree.tostring(root, encoding="unicode")
 
 
 def _own(root: ElementTree.Element, name: str) -> None:
-    """Drop name spaces, ids that nothing points at, fonts and colours; name the other ids after the chart."""
+    """Remove namespaces, unused ids, fonts and colours; prefix the other ids with the chart's name."""
     used = set()
     for element in root.iter():
         for key, value in element.attrib.items():
@@ -120,4 +120,4 @@ def _own(root: ElementTree.Element, name: str) -> None:
 
 
 def _themed(value: str) -> str:
-    return re.sub(r"#[0-9a-f]{6}", lambda found: _VARIABLES.get(found[0], found[0]), value)
+    return re.sub(r"#[0-9a-f]{6}", lambda match: _VARIABLES.get(match[0], match[0]), value)

@@ -1,139 +1,193 @@
-"""Sections on the training: its loss, the rate of each layer over it, and what the encoder forgot."""
+"""Sections on the training: its loss, the learning rate of each layer, and what the encoder forgot."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from warmstart.models.learning_rates import layer_rates
-from warmstart.report.blocks import Block, Chart, Matrix, Prose, Section, Table, number, thinned
-from warmstart.report.charts import WIDE, heat, lines, round_steps
-from warmstart.report.run_facts import Facts
-from warmstart.training.callbacks.unfreezing import learning, phases
-from warmstart.training.schedules import factor
+from warmstart.evaluation.records.training import LogEntry
+from warmstart.models.learning_rates import layer_learning_rates
+from warmstart.report.blocks import (
+    Block,
+    ChartBlock,
+    MatrixBlock,
+    Paragraph,
+    Section,
+    TableBlock,
+    number,
+    thinned,
+)
+from warmstart.report.charts import WIDE, ChartTexts, HeatCell, heat_map, lines, round_steps
+from warmstart.report.run_facts import RunFacts
+from warmstart.training.callbacks.gradual_unfreezing import count_phases, trainable_layers
+from warmstart.training.schedules import lr_factor
 
 POINTS = 200
-"""Points of a line that are drawn."""
-TOLD = 20
-"""Of those, points that the table beside it tells."""
+"""The most points of a line."""
+LISTED = 20
+"""The most points in the table of a line."""
 COLUMNS = 60
-"""Moments of a training that the map of rates has."""
-MOMENTS = 8
-"""Moments that the table of what was forgotten has."""
+"""Columns of the map of learning rates."""
+MEASUREMENTS = 8
+"""Columns of the table of forgetting."""
+RATE = "learning_rate"
+"""The learning rate in an entry of the training's history."""
 
 
-def curves(facts: Facts) -> Section | None:
-    """The training loss, and the dev score where it was measured on the way."""
+def curves(facts: RunFacts) -> Section | None:
+    """The training loss, and the dev score where it was measured during training."""
     training = facts.run.training
     blocks: list[Block] = []
-    if len(training["history"]) > 1:
-        blocks.append(_loss(training["history"]))
-    measured = [(one["step"], one["value"]) for one in training.get("measured", ()) if one["value"] is not None]
-    if len(measured) > 1:
-        headline = facts.measured[0].headline if facts.measured else "score"
-        blocks.append(_line("dev", f"{headline} on dev", measured, headline))
+    history = [entry for entry in training.history if _has(entry, "step", "loss")]
+    if len(history) > 1:
+        blocks.append(_loss(history))
+    points = [(_value(entry, "step"), _value(entry, "value")) for entry in training.measured if _has(entry, "value")]
+    if len(points) > 1:
+        headline = facts.scores[0].headline if facts.scores else "score"
+        blocks.append(_dev(headline, points))
     if not blocks:
         return None
-    told = f"{training['steps']:,} optimizer steps in {training['seconds']:,.0f} s, in {training['precision']}."
-    return Section("curves", "Training", [Prose(told), *blocks])
+    summary = f"{training.steps:,} optimizer steps in {training.seconds:,.0f} s, in {training.precision}."
+    return Section("curves", "Training", [Paragraph(summary), *blocks])
 
 
-def _loss(history: Sequence[Mapping[str, float]]) -> Chart:
+def _loss(history: Sequence[LogEntry]) -> ChartBlock:
     names = [name for name in history[-1] if name == "loss" or name.startswith("loss_")]
-    kept = thinned(history, POINTS)
+    entries = thinned(history, POINTS)
     series = {
-        name.replace("loss_", "loss of "): [(one["step"], one[name]) for one in kept if name in one] for name in names
+        name.replace("loss_", "loss of "): [
+            (_value(entry, "step"), _value(entry, name)) for entry in entries if _has(entry, name)
+        ]
+        for name in names
     }
     columns = ["step", "epoch", *series]
-    rows = [[int(one["step"]), one.get("epoch"), *(one.get(name) for name in names)] for one in thinned(history, TOLD)]
-    last = history[-1]["loss"]
-    about = f"The training loss by optimizer step, from {history[0]['loss']:.3f} to {last:.3f}."
-    return lines(
-        "loss", "Training loss", about, series, ("optimizer steps", "loss"), Table("Training loss", columns, rows)
-    )
+    rows = [
+        [int(_value(entry, "step")), entry.get("epoch"), *(entry.get(name) for name in names)]
+        for entry in thinned(history, LISTED)
+    ]
+    start, end = (_value(entry, "loss") for entry in (history[0], history[-1]))
+    about = f"The training loss by optimizer step, from {start:.3f} to {end:.3f}."
+    texts = ChartTexts("loss", "Training loss", about, TableBlock("Training loss", columns, rows))
+    return lines(texts, series, ("optimizer steps", "loss"))
 
 
-def _line(name: str, title: str, points: list[tuple[float, float]], up: str) -> Chart:
-    best = max(points, key=lambda one: one[1])
+def _dev(headline: str, points: list[tuple[float, float]]) -> ChartBlock:
+    title = f"{headline} on dev"
+    best = max(points, key=lambda point: point[1])
     about = f"{title} by optimizer step; best {number(best[1])} after step {best[0]:,}."
-    table = Table(title, ["step", up], thinned(points, TOLD))
-    return lines(name, title, about, {up: thinned(points, POINTS)}, ("optimizer steps", up), table)
+    texts = ChartTexts("dev", title, about, TableBlock(title, ["step", headline], thinned(points, LISTED)))
+    return lines(texts, {headline: thinned(points, POINTS)}, ("optimizer steps", headline))
 
 
-def rates(facts: Facts) -> Section | None:
-    """The learning rate of each layer over the training, which is none while it is held still."""
+@dataclass(frozen=True)
+class UnfreezingPlan:
+    """Which layers are trained when."""
+
+    layers: int
+    strategy: str
+    freeze: int
+    """How many of the lowest layers stay frozen."""
+    every: float
+    """Steps of a phase."""
+
+    def trained(self, step: float) -> list[bool]:
+        """Whether each layer is trained at a step."""
+        return trainable_layers(self.layers, self.strategy, int(step / self.every), self.freeze)
+
+    def first_step(self, layer: int, steps: int) -> int | None:
+        """The first step at which a layer is trained; None where there is none."""
+        for phase in range(count_phases(self.layers, self.strategy, self.freeze) + 1):
+            start = math.ceil(phase * self.every)
+            if start < steps and trainable_layers(self.layers, self.strategy, phase, self.freeze)[layer]:
+                return start
+        return None
+
+
+def learning_rates(facts: RunFacts) -> Section | None:
+    """The learning rate of each layer during training, which is none while it is frozen."""
     training, recipe = facts.run.training, facts.run.recipe
-    names, history = training.get("layers"), training["history"]
-    if not names or not history or not all("rate" in one and one.get("epoch") for one in history):
+    names, history = training.layers, training.history
+    if not names or not history or not all(_has(entry, "step", RATE) and entry.get("epoch") for entry in history):
         return None
     layers, count = recipe.layers, len(names)
-    peaks = layer_rates(count, recipe.training.learning_rate, layers.lr_decay, recipe.head.learning_rate)
+    peaks = layer_learning_rates(count, recipe.training.learning_rate, layers.lr_decay, recipe.head.learning_rate)
     freeze = count - 1 if layers.freeze == "encoder" else int(layers.freeze)
-    every = layers.unfreeze_every or history[-1]["step"] / history[-1]["epoch"]
-    shown = [place for place, name in enumerate(names) if name]  # a head without parameters has no name there
-    edges = thinned(range(int(training["steps"]) + 1), COLUMNS + 1)
-    cells: list[tuple[float, float, float, float]] = []
+    every = layers.unfreeze_every or _value(history[-1], "step") / _value(history[-1], "epoch")
+    plan = UnfreezingPlan(count, layers.unfreeze, freeze, every)
+    shown = [layer for layer, name in enumerate(names) if name]  # a head without parameters has no name
+    edges = thinned(range(training.steps + 1), COLUMNS + 1)
+    cells: list[HeatCell] = []
     for left, right in pairwise(edges):
-        learns = learning(count, layers.unfreeze, int((left + right) / 2 / every), freeze)
-        now = _factor(facts, (left + right) / 2, peaks[0]) / max(peaks)
-        for place in shown:
-            value = min(1.0, now * peaks[place]) if learns[place] else 0.0
-            cells.append((left, count - 1 - place, right - left, value))
-    begins = [_begin(count, layers.unfreeze, freeze, place, every, edges[-1]) for place in range(count)]
+        trained = plan.trained((left + right) / 2)
+        factor = _factor(facts, (left + right) / 2, peaks[0]) / max(peaks)
+        for layer in shown:
+            value = min(1.0, factor * peaks[layer]) if trained[layer] else 0.0
+            cells.append(HeatCell(left, count - 1 - layer, right - left, value))
+    starts = [plan.first_step(layer, edges[-1]) for layer in range(count)]
     rows = [
-        [names[place], None if begins[place] is None else peaks[place], _or_never(begins[place])]
-        for place in reversed(shown)
+        [names[layer], None if starts[layer] is None else peaks[layer], _or_never(starts[layer])]
+        for layer in reversed(shown)
     ]
-    table = Table("Rates by layer", ["layer", "peak rate", "learns from step"], rows)
-    about = f"A stronger colour is faster, at most {number(max(peaks))}; nothing is drawn while a layer is held still."
-    down = [(count - 1 - place, names[place]) for place in shown]
-    across = [(step, f"{step:,}") for step in round_steps(edges[-1])]
-    size = (WIDE, 0.9 + 0.2 * count)
-    title = "Learning rate of each layer"
-    chart = heat("rates", title, about, cells, (across, down), ("optimizer steps", ""), table, size)
-    words = f"Schedule {recipe.training.lr_schedule}, decay {layers.lr_decay:g} a layer, unfreezing: {layers.unfreeze}."
-    return Section("rates", "Rates and unfreezing", [Prose(words), chart])
+    columns = ["layer", "peak learning rate", "trained from step"]
+    about = f"A stronger colour is a higher learning rate, at most {number(max(peaks))}; a frozen layer has none."
+    texts = ChartTexts(
+        "learning-rates", "Learning rate of each layer", about, TableBlock("Learning rate by layer", columns, rows)
+    )
+    y_ticks = [(float(count - 1 - layer), names[layer]) for layer in shown]
+    x_ticks = [(float(step), f"{step:,}") for step in round_steps(edges[-1])]
+    chart = heat_map(texts, cells, (x_ticks, y_ticks), ("optimizer steps", ""), (WIDE, 0.9 + 0.2 * count))
+    summary = (
+        f"Schedule {recipe.training.lr_schedule}, layer-wise decay {layers.lr_decay:g}, unfreezing: {layers.unfreeze}."
+    )
+    return Section("learning-rates", "Layer-wise learning rates", [Paragraph(summary), chart])
 
 
-def _factor(facts: Facts, step: float, lowest: float) -> float:
-    """What the peak rates are multiplied by at a step: by the schedule, or, where it was cut short, as it was noted."""
+def _factor(facts: RunFacts, step: float, lowest: float) -> float:
+    """The factor of the peak learning rates at a step: by the schedule, or as logged where that does not hold."""
     training, settings = facts.run.training, facts.run.recipe.training
     if settings.early_stopping_patience is None and settings.adam_bias_correction:
-        return factor(settings.lr_schedule, int(step), int(training["steps"]), settings.warmup, settings.lr_ratio)
-    noted = [(one["step"], one["rate"] / lowest) for one in training["history"]]  # that of the lowest layer
-    return float(np.interp(step, [at for at, _ in noted], [value for _, value in noted]))
+        return lr_factor(settings.lr_schedule, int(step), training.steps, settings.warmup, settings.lr_ratio)
+    steps = [_value(entry, "step") for entry in training.history]
+    factors = [_value(entry, RATE) / lowest for entry in training.history]  # logged is that of the lowest layer
+    return float(np.interp(step, steps, factors))
 
 
-def _begin(count: int, plan: str, freeze: int, place: int, every: float, steps: int) -> int | None:
-    """The first step at which a layer learns; None where there is none."""
-    for phase in range(phases(count, plan, freeze) + 1):
-        start = math.ceil(phase * every)
-        if start < steps and learning(count, plan, phase, freeze)[place]:
-            return start
-    return None
+def _has(entry: Mapping[str, float | None], *names: str) -> bool:
+    return all(entry.get(name) is not None for name in names)
+
+
+def _value(entry: Mapping[str, float | None], name: str) -> float:
+    return entry.get(name) or 0
 
 
 def _or_never(step: int | None) -> str:
     return "never" if step is None else f"{step:,}"
 
 
-def forgetting(facts: Facts) -> Section | None:
-    """How alike each layer still was to the encoder as it came, and how well it filled masks."""
+def forgetting(facts: RunFacts) -> Section | None:
+    """How similar each layer still is to that of the pretrained encoder, and how well masked tokens are predicted."""
     blocks: list[Block] = []
-    for stage, about in facts.run.forgetting.items():
-        seen = thinned(about["seen"], MOMENTS)
-        moments = [f"step {one['step']:,}" for one in seen]
-        layers = list(zip(*(one["agreement"] for one in seen), strict=True))
-        names = ["embeddings", *(f"block {place}" for place in range(len(layers) - 1))]
-        cells = [[(value, round(10 * min(1.0, max(0.0, 1 - value)))) for value in values] for values in layers]
-        note = "Linear CKA with the starting encoder (Kornblith et al. 2019): 1 is unchanged, a stronger colour is not."
-        caption = f"{stage}: agreement of each layer, on {about['rows']:,} texts"
-        blocks.append(Matrix(caption, "layer", moments, names[::-1], cells[::-1], note))
-        if seen[0].get("loss") is not None:
-            rows = [[moment, one["loss"], one["accuracy"]] for moment, one in zip(moments, seen, strict=True)]
-            caption = f"{stage}: {about['masked']:,} masked tokens"
-            blocks.append(Table(caption, ["when", "loss", "accuracy"], rows))
-    return Section("forgetting", "What the encoder forgot", blocks) if blocks else None
+    for stage, record in facts.run.forgetting.items():
+        points = thinned(record.seen, MEASUREMENTS)
+        steps = [f"step {point.step:,}" for point in points]
+        layers = list(zip(*(point.cka for point in points), strict=True))
+        names = ["embeddings", *(f"block {layer}" for layer in range(len(layers) - 1))]
+        cells = [[(value, _shade(value)) for value in values] for values in layers]
+        note = (
+            "Linear CKA with the pretrained encoder (Kornblith et al. 2019): 1 is unchanged, a stronger colour is not."
+        )
+        caption = f"{stage}: agreement of each layer, on {record.rows:,} texts"
+        blocks.append(MatrixBlock(caption, "layer", steps, names[::-1], cells[::-1], note))
+        if points[0].loss is not None:
+            rows = [[step, point.loss, point.accuracy] for step, point in zip(steps, points, strict=True)]
+            caption = f"{stage}: {record.masked:,} masked tokens"
+            blocks.append(TableBlock(caption, ["step", "loss", "accuracy"], rows))
+    return Section("forgetting", "Forgetting", blocks) if blocks else None
+
+
+def _shade(agreement: float | None) -> int:
+    return 0 if agreement is None else round(10 * min(1.0, max(0.0, 1 - agreement)))

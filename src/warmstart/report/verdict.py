@@ -1,47 +1,47 @@
-"""The first sentence of a report, and what must be said before it."""
+"""The first sentence of a report, and the warnings before it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from warmstart.report.blocks import number, percent
-from warmstart.report.run_facts import Facts, Measured
-from warmstart.text.windows import Cut
+from warmstart.report.run_facts import PartScores, RunFacts
 
 LEAKS = ("shared", "shared-conflict")
 """Kinds of finding that make a score too good."""
 MUCH = 0.1
-"""The share of tokens not seen from which on it is said at the top."""
+"""The share of truncated tokens above which a warning is given."""
 
 
-def verdict(facts: Facts) -> str:
-    """What the run comes to, in one sentence."""
-    if said := str(facts.evidence.get("verdict") or ""):
-        return said if said.endswith((".", "!", "?")) else f"{said}."
-    if not facts.measured:
+def verdict(facts: RunFacts) -> str:
+    """The result of the run in one sentence."""
+    if facts.evidence is not None and facts.evidence.verdict:
+        sentence = facts.evidence.verdict
+        return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."
+    if not facts.scores:
         return "Nothing was measured: the run has neither test nor dev rows."
-    return f"{scored(facts.measured[0])}; one seed, so another training may differ."
+    return f"{headline_of(facts.scores[0])}; one seed, so another training may differ."
 
 
-def scored(found: Measured) -> str:
+def headline_of(scores: PartScores) -> str:
     """A part's headline with its interval, in words."""
-    words = f"{found.headline} {number(found.value)} on {found.rows:,} {found.part} rows"
-    if found.estimate is None or found.estimate.low != found.estimate.low or found.own:
-        return words
-    return f"{words} (95% interval {number(found.estimate.low)} to {number(found.estimate.high)})"
+    words = f"{scores.headline} {number(scores.value)} on {scores.rows:,} {scores.part} rows"
+    low, high = scores.bounds
+    return words if low is None or low != low else f"{words} (95% interval {number(low)} to {number(high)})"
 
 
-def warnings(facts: Facts) -> Iterator[str]:
-    """What makes the numbers below worth less than they look."""
+def warnings(facts: RunFacts) -> Iterator[str]:
+    """Reasons to trust the numbers less than they look."""
     if facts.failed:
         yield f"This run counts as failed: {facts.failed}."
-    counts: dict[str, int] = {}
-    for one in facts.run.data["findings"]:
-        if one["severity"] == "error" or one["kind"] in LEAKS:
-            counts[one["kind"]] = counts.get(one["kind"], 0) + one["count"]
+    counts: Counter[str] = Counter()
+    for finding in facts.run.data.findings:
+        if finding.severity == "error" or finding.kind in LEAKS:
+            counts[finding.kind] += finding.count
     for kind, count in counts.items():
         effect = "so the score may be too good" if kind in LEAKS else "which is an error in the data"
         yield f"The data has {count:,} finding{'s' if count > 1 else ''} of the kind {kind}, {effect}; see Data."
-    share = Cut(**facts.run.training["window"]["train"]).share
+    share = facts.run.training.window.train.share
     if share > MUCH:
-        yield f"The window left {percent(share)} of the training tokens unseen; see What the window cut."
+        yield f"The window truncated {percent(share)} of the training tokens; see Truncation."

@@ -1,4 +1,4 @@
-"""Several processes of one training, as `torchrun` starts them: how many, which one this is, and who goes first."""
+"""The processes of one distributed training, as `torchrun` starts them: how many, which one this is, who goes first."""
 
 from __future__ import annotations
 
@@ -7,42 +7,45 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
-_LONG = timedelta(days=30)
-"""Reading and measuring may take hours; if the main process dies, the launcher ends those that wait for it."""
+if TYPE_CHECKING:
+    from torch.distributed.distributed_c10d import Store
+
+_MAX_WAIT = timedelta(days=30)
+"""Reading and evaluating may take hours; if the main process dies, the launcher ends those that wait for it."""
 _turns = itertools.count()
 
 
-def count() -> int:
-    """How many processes there are."""
+def world_size() -> int:
+    """How many processes train together."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def index() -> int:
-    """Which of them this is, from 0."""
+def rank() -> int:
+    """Which of them this process is, from 0."""
     return int(os.environ.get("RANK", "0"))
 
 
-def is_main() -> bool:
-    """Whether this is the one that writes the run's folder and speaks to the user."""
-    return index() == 0
+def is_main_process() -> bool:
+    """Whether this process is the one that writes the run's folder and reports to the user."""
+    return rank() == 0
 
 
 @contextmanager
-def main_first() -> Iterator[None]:
-    """The main process goes through the block first, and the others when it is through."""
+def main_process_first() -> Iterator[None]:
+    """The main process runs the block first, the others once it is done."""
     key = f"warmstart/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{next(_turns)}"
-    if count() > 1 and not is_main():
-        _store().wait([key], _LONG)
+    if world_size() > 1 and not is_main_process():
+        _store().wait([key], _MAX_WAIT)
     yield
-    if count() > 1 and is_main():
-        _store().set(key, "through")
+    if world_size() > 1 and is_main_process():
+        _store().set(key, "done")
 
 
-def _store() -> Any:
-    """The launcher's store of keys, which needs no process group: before a training there is none."""
+def _store() -> Store:
+    """The launcher's key-value store, which works without a process group: before a training there is none."""
     from torch.distributed.rendezvous import rendezvous
 
-    store, _, _ = next(rendezvous("env://"))
+    store: Store = next(rendezvous("env://"))[0]
     return store

@@ -1,27 +1,27 @@
-"""Progress of anything slow, told through one small protocol, so that only the command line knows about bars."""
+"""Progress of anything slow, reported through one small protocol, so that only the command line knows about bars."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
 
 
 class Bar(Protocol):
-    """One thing under way."""
+    """One operation under way."""
 
     def advance(self, amount: float = 1, note: str = "") -> None:
-        """Move on by `amount`; `note` is a few words shown beside the bar (a loss, a rate)."""
+        """Advance by `amount`; `note` is a few words shown beside the bar (a loss, a learning rate)."""
 
 
 class Progress(Protocol):
-    """Shows things under way; `silent` shows nothing."""
+    """Shows operations under way; `silent` shows nothing."""
 
-    def bar(self, name: str, total: float | None) -> Any:
-        """A context manager giving a `Bar`; `total` is None where the end is unknown."""
+    def bar(self, name: str, total: float | None) -> AbstractContextManager[Bar]:
+        """A context manager that yields a `Bar`; `total` is None where the end is unknown."""
 
-    def say(self, text: str) -> None:
-        """Tell a person something that happened on the way."""
+    def log(self, text: str) -> None:
+        """Show a line about what happened on the way."""
 
 
 class _SilentBar:
@@ -34,7 +34,7 @@ class _Silent:
     def bar(self, name: str, total: float | None) -> Iterator[Bar]:
         yield _SilentBar()
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         pass
 
 

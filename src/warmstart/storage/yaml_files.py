@@ -1,27 +1,30 @@
-"""Reading YAML safely, knowing the line of every key and refusing a key said twice."""
+"""Reading YAML safely, with the line of every key, refusing a key that occurs twice."""
 
 from __future__ import annotations
 
 import re
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
 from warmstart.errors import RecipeError
 
-LARGEST = 1 << 20
-DEEPEST = 32
-MOST_VALUES = 50_000
+Yaml: TypeAlias = Any
+"""A value of a recipe; pydantic checks what it is."""
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 32
+MAX_VALUES = 50_000
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads safely, and only `true` and `false` as such: plain YAML takes a key `on`, or a column `no`, for them."""
+    """Reads safely, with `true` and `false` as the only booleans: plain YAML also reads `on` and `no` as such."""
 
     yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:bool"]
-        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
 
@@ -30,7 +33,7 @@ _Loader.add_implicit_resolver(
 )
 
 
-def read_yaml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
+def read_yaml(path: Path) -> tuple[dict[str, Yaml], dict[str, int]]:
     """The mapping in a YAML file, and the line of each dotted key."""
     text = _text(path)
     try:
@@ -44,18 +47,19 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     if not isinstance(values, dict):
         raise RecipeError(f"{path}: found {type(values).__name__}, expected `key: value` lines such as `model: …`")
     lines: dict[str, int] = {}
-    _walk(node, "", lines, path)
+    if node is not None:
+        _collect_lines(node, "", lines, path)
     return values, lines
 
 
 def _text(path: Path) -> str:
-    """The text of a recipe; what is no file of a recipe's size is not opened at all."""
+    """The text of a recipe; what is not a regular file, or too large for a recipe, is not opened at all."""
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             raise RecipeError(f"{path}: found a folder, pipe or device, expected a recipe (.yaml) or a data file")
-        if found.st_size > LARGEST:
-            raise RecipeError(f"{path}: found {found.st_size:,} bytes, a recipe has at most {LARGEST:,}")
+        if status.st_size > MAX_BYTES:
+            raise RecipeError(f"{path}: found {status.st_size:,} bytes, expected at most {MAX_BYTES:,} for a recipe")
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise RecipeError(f"{path}: no such file; give the path of a recipe (.yaml) or of a data file") from None
@@ -64,29 +68,30 @@ def _text(path: Path) -> str:
 
 
 def _check_size(text: str, path: Path) -> None:
-    """Refuse, while only reading along, what a few lines can blow up: aliases, endless nesting, endless lists."""
+    """Refuse, before anything is built, what a few lines can blow up: aliases, endless nesting, endless lists."""
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
-            raise RecipeError(f"{path}:{line}: found the alias *{event.anchor}; a recipe has none: write the value out")
+            raise RecipeError(f"{path}:{line}: found the alias *{event.anchor}; recipes have none: write the value out")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if depth > DEEPEST or count > MOST_VALUES:
+        if depth > MAX_DEPTH or count > MAX_VALUES:
             raise RecipeError(
-                f"{path}:{line}: too much for a recipe; expected at most {MOST_VALUES:,} values, {DEEPEST} levels deep"
+                f"{path}:{line}: too large for a recipe; "
+                f"expected at most {MAX_VALUES:,} values, {MAX_DEPTH} levels deep"
             )
 
 
-def parse_value(text: str) -> Any:
+def parse_value(text: str) -> Yaml:
     """A value typed on the command line: a number, `true`, `false`, `null`, `[a, b]`, `{text: 2}`, else text as it is.
 
-    Plain YAML would read `|` as nothing and `no` as false, which are a separator and a column's name.
+    Plain YAML would read the separator `|` as nothing and a column named `no` as false.
     """
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
     for number in (int, float):
         try:
             return number(text)
@@ -100,20 +105,20 @@ def parse_value(text: str) -> Any:
         raise RecipeError(f"{text}: cannot be read as a list, a mapping or quoted text: {error}") from None
 
 
-_WORDS = {"true": True, "false": False, "null": None}
+_CONSTANTS = {"true": True, "false": False, "null": None}
 
 
-def _walk(node: Any, prefix: str, lines: dict[str, int], path: Path) -> None:
-    """Note the line of every key below a mapping node; those in a list have its place in their name."""
+def _collect_lines(node: yaml.Node, prefix: str, lines: dict[str, int], path: Path) -> None:
+    """Note the line of every key below a node; the name of a key in a list contains the index of its item."""
     if isinstance(node, yaml.SequenceNode):
         for number, value in enumerate(node.value):
-            _walk(value, f"{prefix}{number}.", lines, path)
+            _collect_lines(value, f"{prefix}{number}.", lines, path)
     if not isinstance(node, yaml.MappingNode):
         return
     for key, value in node.value:
         name = f"{prefix}{key.value}"
         line = key.start_mark.line + 1
         if name in lines:
-            raise RecipeError(f"{path}:{line}: {name} is said twice, first on line {lines[name]}; keep one")
+            raise RecipeError(f"{path}:{line}: {name} is set twice, first on line {lines[name]}; keep one")
         lines[name] = line
-        _walk(value, f"{name}.", lines, path)
+        _collect_lines(value, f"{name}.", lines, path)

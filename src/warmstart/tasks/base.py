@@ -1,82 +1,133 @@
-"""What a task is: columns, options, head, encode, collate, loss, decode and metrics, in one class of one file."""
+"""What a task is: columns, options, head, encoding, loss, decoding and metrics, in one class of one file.
+
+`Task` has what every task needs. What only some tasks do, such as searching documents or reading a long text in
+windows, is in `tasks.shared.protocols`: a task does it by having those methods, and callers ask with `isinstance`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar
 
-from warmstart.data.schema import Schema
-from warmstart.errors import DataError, RecipeError
+from typing_extensions import TypedDict  # pydantic reads no TypedDict of typing before Python 3.12
+
+from warmstart.data.schema import Row, Schema, Value
+from warmstart.errors import DataError, Location, RecipeError
 from warmstart.options import Options
 from warmstart.text.windows import METHODS, Window
 
-OptionsT = TypeVar("OptionsT", bound=Options)
-Mixing = Literal["softmax", "sigmoid", "mean"]
-Shown = dict[str, Any]
-"""A table for people: `title`, `note`, `columns` and `rows`."""
-Feature = dict[str, Any]
-"""One encoded example: token ids and whatever else the task's head wants.
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
-Beside them stand `tokens` and `cut`: how many tokens the row has, and how many of them are nowhere seen. Where a row
-has several features, each says by `of` which of the rows given it belongs to, and the first one counts the tokens.
-A feature that is to be batched with longer ones says as how long by `length`.
-"""
-
-
+Columns: TypeAlias = Mapping[str, Sequence[Any]]
+"""Rows as columns, by name; the kinds of the schema's columns tell what their values are."""
+Answer: TypeAlias = dict[str, Any]
+"""A model's answer to one row; `answer_schema` names its fields, and the first is the answer proper."""
+Input: TypeAlias = Any
+"""What a user passes to `predict` as one text; `parse_input` makes a row of it, or refuses it."""
+Batch: TypeAlias = dict[str, Any]
+"""Padded tensors by name; `labels` may hold several, by the names of the loss's parts."""
+Outputs: TypeAlias = "Mapping[str, torch.Tensor]"
+"""What a model computes for a batch, by name."""
+LossFunction: TypeAlias = Callable[..., Any]
+"""A function of outputs and labels: the mean over a batch, or a mean for each part of the loss by its name."""
+Averaging = Literal["softmax", "sigmoid", "mean"]
+"""What is averaged over the members of an ensemble: probabilities, from logits of one label (`softmax`) or of several
+(`sigmoid`), or the outputs themselves (`mean`)."""
+MIN_HEADLINE = 0.05
+"""The headline below which a run counts as failed, where its task knows no better."""
 EXAMPLE = "Alice left the book in Paris."
 
 
-class Task(ABC, Generic[OptionsT]):
+class Feature(TypedDict, total=False):
+    """One encoded row, or one window of it; a task adds the token ids and what else its head reads."""
+
+    tokens: int
+    """How many tokens the row has; 0 in all of its windows but the first."""
+    cut: int
+    """How many of those are seen nowhere."""
+    sample: int
+    """Which of the rows that were encoded together it belongs to, where a row may have several features."""
+    length: int
+    """The length that batches are formed by, where it is not that of its own token ids."""
+
+
+class FlatFeature(Feature):
+    """A feature with one sequence of tokens."""
+
+    input_ids: list[int]
+
+
+class NestedFeature(Feature):
+    """A feature with several sequences of tokens: slices of a text, or texts that belong together."""
+
+    input_ids: list[list[int]]
+
+
+class TextFeature(Feature):
+    """A text in one sequence, or in slices."""
+
+    input_ids: list[int] | list[list[int]]
+
+
+class ErrorTable(TypedDict):
+    """A table of one kind of error, for people."""
+
+    title: str
+    note: str
+    columns: list[str]
+    rows: list[list[Any]]
+
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+FeatureT = TypeVar("FeatureT", bound=Feature)
+
+
+class Task(ABC, Generic[OptionsT, FeatureT]):
     """One kind of thing to learn, fitted to one data set (its labels, its options)."""
 
     name: ClassVar[str]
+    """The name of the file that holds the task, or of its entry point."""
     options_class: ClassVar[type[Options]]
+    pipeline_tag: ClassVar[str] = "feature-extraction"
+    """What the Hugging Face Hub calls a model of this task."""
     auto_class: str
     """The `transformers` Auto class whose head fits."""
     headline: str
-    """The metric shown first."""
-    own_windows: ClassVar[bool] = False
-    """A long row is seen whole, in overlapping windows that are features of their own; answers are joined from them."""
-    keeps: ClassVar[tuple[str, ...]] = METHODS
-    """The windows it can be given, as `keep` of `Window`."""
+    """The metric that is shown first, and by which runs are compared."""
+    window_methods: ClassVar[tuple[str, ...]] = METHODS
+    """The methods of `Window` that it can be given."""
     new_tokens: tuple[str, ...] = ()
-    """Tokens of its own that the tokenizer is to know."""
-    tokens: str = "auto"
-    """The tokens that the head reads, as `tokens` of `Pooling`, where that is the task's business."""
-    own_overlap: ClassVar[float] = 0.25
-    """The share of such a window that it has in common with the one before, where none is said."""
-    at_once: ClassVar[int | None] = None
-    """The most rows of tokens that are answered at once, where a row's outputs are large."""
-    tunes: ClassVar[bool] = False
-    """Whether there is something to choose on dev rows after training: see `tune`."""
-
-    likeliest: bool = False
-    """Whether an answer is the likeliest of several by a softmax over `logits`: a `label` with its `probability` among
-    `probabilities`. Only such answers can be calibrated and held back."""
-    apart: ClassVar[bool] = True
+    """Tokens of its own that are added to the tokenizer."""
+    pooling: str = "auto"
+    """The tokens that the head reads, as `Pooling` names them, where the task decides that."""
+    max_batch: ClassVar[int | None] = None
+    """The most sequences that are computed at once, where the outputs of one are large."""
+    single_choice: bool = False
+    """Whether an answer is the most probable of several by a softmax over `logits`: a `label` with its `probability`
+    among `probabilities`. Only such answers can be calibrated, and withheld where the model is not sure."""
+    answer_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields of an answer that are the answer itself, not how sure it is: they are left empty where it is withheld,
+    and rows are scored by them. Empty for all."""
+    supports_r_drop: bool = True
+    """Whether two passes over one batch can be compared, as R-Drop does."""
+    rows_independent: ClassVar[bool] = True
     """Whether the score of a row is its own, and not that of a group of rows."""
-    doubles: bool = True
-    """Whether two passes of one batch can be held against each other, as R-Drop does."""
+    row_score_name: ClassVar[str] = ""
+    """What the mean of the rows' scores is, where it is not the headline; empty if it means nothing to a reader."""
+    confusion_unit: ClassVar[str] = "rows"
+    """What a confusion matrix counts."""
+    stores_row_scores: ClassVar[bool] = False
+    """Whether the scores of rows are stored with predictions, since true and predicted answers do not suffice."""
 
     def __init__(self, options: OptionsT, pair: bool) -> None:
         self.options = options
         self.pair = pair
+        self.auto_class = self.auto_class_for(options)
 
-    @classmethod
-    def auto_class_for(cls, options: OptionsT) -> str:
-        """The Auto class, where it depends on the options."""
-        return cls.auto_class
-
-    @classmethod
-    def mixing(cls, options: OptionsT) -> Mixing | None:
-        """How what several models say becomes one answer; None where no mean of outputs is an answer.
-
-        As the mean of their chances, with logits of one label (`softmax`) or many (`sigmoid`), or of the outputs as
-        they are (`mean`).
-        """
-        return None
+    # The data and the model.
 
     @classmethod
     @abstractmethod
@@ -85,219 +136,162 @@ class Task(ABC, Generic[OptionsT]):
 
     @classmethod
     @abstractmethod
-    def learn(cls, options: OptionsT, answers: Iterable[Any], pair: bool, saved: Any = None) -> Self:
-        """Fit the task to the training answers: find the labels there are.
+    def from_answers(
+        cls, options: OptionsT, answers: Iterable[Any], pair: bool, config: PreTrainedConfig | None = None
+    ) -> Self:
+        """Fit the task to the training answers: collect the labels they have.
 
         Args:
-            saved: The config of a model whose head is kept; its labels must be the data's.
+            pair: Whether the rows have two texts.
+            config: The config of a model whose head is reused; its labels must be the data's.
         """
 
     @classmethod
     @abstractmethod
-    def of(cls, options: OptionsT, pair: bool, config: Any) -> Self:
-        """The task as a saved model's config tells it."""
+    def from_config(cls, options: OptionsT, pair: bool, config: PreTrainedConfig) -> Self:
+        """The task of a saved model, by its config."""
+
+    @classmethod
+    def auto_class_for(cls, options: OptionsT) -> str:
+        """The Auto class, where it depends on the options."""
+        return cls.auto_class
 
     @abstractmethod
-    def config(self) -> dict[str, Any]:
-        """What the model's config must say: its labels, its kind of problem."""
+    def config_kwargs(self) -> dict[str, Any]:
+        """What the model's config must hold: labels, `problem_type`."""
+
+    # Training.
 
     @abstractmethod
-    def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
-        """Rows as columns → one feature a row, or several, answers included where the rows have them."""
-
-    def ask(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
-        """Rows as columns → features to be answered; by default what `encode` gives for rows without answers."""
-        return self.encode(rows, tokenizer, window)
+    def encode(self, rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[FeatureT]:
+        """Rows as columns → one feature a row, or several, with the answers where the rows have them."""
 
     @abstractmethod
-    def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
+    def collate(self, features: Sequence[FeatureT], tokenizer: PreTrainedTokenizerBase) -> Batch:
         """Features → one padded batch of tensors."""
 
-    def vary(
-        self, features: Sequence[Feature], tokenizer: Any, seed: int, epoch: int, epochs: int
-    ) -> Sequence[Feature]:
-        """Features as they are learned from in one epoch, the first being 0; by default the same in all.
+    def loss(self, label_smoothing: float = 0.0) -> LossFunction | None:
+        """A loss of the task's own, the mean over a batch; None for the head's.
 
-        What is random here depends on the seed, the epoch and the feature alone, whoever shares its batch: so a
-        training can go on from any step, and be shared by any number of processes.
-        """
-        return features
-
-    def counts(self, batch: Mapping[str, Any]) -> dict[str, int]:
-        """How many items the mean of a part of the loss is over, as words; a part not named is one over rows.
-
-        A loss that is one number has one part, whose name is "".
-        """
-        return {}
-
-    def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
-        """A loss of the task's own: a function of outputs and labels, the mean over a batch; None for the head's.
-
-        A loss of several parts gives each by its name, the mean over what `counts` says; their sum is learned from.
+        A loss of several parts gives each by its name, the mean over what `CountsLossItems` counts; the parts are
+        summed.
 
         Args:
-            smoothing: Share of the target spread over all labels.
+            label_smoothing: Share of the target that is spread over all labels.
         """
-        if smoothing:
+        if label_smoothing:
             raise RecipeError(
-                f"training.label_smoothing: found {smoothing}, but {self.name} has no labels to spread it over"
+                f"training.label_smoothing: found {label_smoothing}, but {self.name} has no labels to spread it over"
             )
         return None
 
-    def competing(self, outputs: Any, labels: Any) -> Any:
-        """The logits that compete with one another, one row for each of the batch."""
+    def r_drop_logits(self, outputs: Outputs, labels: torch.Tensor | None) -> torch.Tensor:
+        """The logits whose distributions R-Drop compares, one row for each of the batch."""
         return outputs["logits"]
 
-    def ready(self, model: Any, folder: Path | None) -> Any:
-        """The model as the task uses it, with modules of the task's own where it has any.
+    # Predicting.
 
-        Args:
-            folder: The model folder with their weights; None where they start from random numbers.
-        """
-        return model
+    @abstractmethod
+    def decode(self, outputs: Outputs, features: Sequence[FeatureT]) -> list[Any]:
+        """What a batch's outputs mean for each of its features: the answer, or what `merge` makes the answer of."""
 
-    def restore(self, folder: Path | None) -> None:
-        """Take up the tensors of the task's own that it answers with, where the model is in another engine's hands.
-
-        Args:
-            folder: A model folder, or one that `keep` wrote into; None where they start anew.
-        """
-        return
-
-    def keep(self, folder: Path) -> None:
-        """Write the tensors of the task's own that it answers with beside an exported model; none by default."""
-        return
-
-    def write(self, model: Any, tokenizer: Any, folder: Path) -> None:
-        """Save model and tokenizer so that the library that has the head opens them."""
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-
-    def hand_off(self, model: Any, window: Window, folder: Path) -> None:
-        """Put files beside a saved model that make it open in another library than transformers; none by default."""
-        return
+    def merge(self, row: Mapping[str, Value], features: Sequence[FeatureT], parts: Sequence[Any]) -> Answer:
+        """The answer to a row, from what was decoded for each of its features."""
+        answer: Answer = parts[0]
+        return answer
 
     @property
-    def arranges(self) -> bool:
-        """Whether training rows are learned from otherwise than one by one as they stand: see `arrange`."""
-        return False
+    @abstractmethod
+    def answer_schema(self) -> dict[str, str]:
+        """The fields of an answer: `text` (lists and mappings as JSON), `number`, or `whole` number."""
 
-    def arrange(
-        self, columns: Mapping[str, Sequence[Any]], vectors: Callable[[Sequence[str], str], Any], seed: int
-    ) -> tuple[list[int], dict[str, list[Any]], list[str]]:
-        """Which training rows are learned from, further columns for those, each a list of texts, and what to tell.
+    @classmethod
+    def ensemble_averaging(cls, options: OptionsT) -> Averaging | None:
+        """How the outputs of several models become one answer; None where no mean of outputs is an answer."""
+        return None
 
-        Args:
-            vectors: Gives the vectors of texts, of the side `query` or `document`, by the encoder as it comes.
-        """
-        raise NotImplementedError
+    def confidence(self, answer: Answer) -> float | None:
+        """How sure the model is of an answer; None where it does not say."""
+        return float(answer["probability"]) if "probability" in answer else None
 
-    def embedder(self, model: Any) -> Any:
-        """A model that gives vectors, with the encoder of `model`."""
-        raise NotImplementedError
+    # Inputs of users.
 
-    def searches(self, collection: bool) -> bool:
-        """Whether rows are measured by a search among all documents, not each by itself.
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        """The columns that a row to be answered has."""
+        return self.schema(self.options).without_answers().names
 
-        Args:
-            collection: There are documents beside the rows.
-        """
-        return False
-
-    def row(self, given: Any, number: int) -> Mapping[str, Any]:
-        """What a user hands over as text `number`, as a row of the columns that are asked; else an error."""
+    def parse_input(self, text: Input, number: int) -> Row:
+        """What a user passes as text `number`, as a row of the input columns."""
         wanted = {"text", "pair"} if self.pair else {"text"}
-        if isinstance(given, str | Mapping):
-            row: Mapping[str, Any] = {"text": given} if isinstance(given, str) else given
+        if isinstance(text, str | Mapping):
+            row: Row = {"text": text} if isinstance(text, str) else dict(text)
         else:
-            both = isinstance(given, Sequence) and len(given) == 2
-            row = dict(zip(("text", "pair"), given, strict=True)) if both else {}
+            both = isinstance(text, Sequence) and len(text) == 2
+            row = dict(zip(("text", "pair"), text, strict=True)) if both else {}
         if set(row) & {"text", "pair"} != wanted or not all(isinstance(row[name], str) for name in wanted):
             form = 'a pair of texts, as ("first", "second")' if self.pair else "one text, a string"
-            raise DataError(f"text {number}: found {given!r}; this model reads {form}")
+            raise DataError(f"text {number}: found {text!r}; this model reads {form}")
         if not row["text"].strip():
             raise DataError(f"text {number} is empty; expected text, as in a file")
         return row
 
+    def parse_cli(self, words: Sequence[str]) -> list[Input]:
+        """The texts of a command line, in the form that `parse_input` takes."""
+        if not self.pair:
+            return list(words)
+        if len(words) % 2:
+            raise RecipeError(f"predict: found {len(words)} texts; this model reads pairs, so give them two by two")
+        return list(zip(words[::2], words[1::2], strict=True))
+
     @property
-    def example(self) -> Any:
-        """A text in the form that `row` takes, to show people."""
+    def example(self) -> Input:
+        """An input that the model can answer, for a server's page and its warm-up."""
         return [EXAMPLE, "Nobody wants it back."] if self.pair else EXAMPLE
 
-    def asked(self, texts: Sequence[str]) -> list[Any]:
-        """Texts one after the other, as a command line has them, in the form that `row` takes."""
-        if not self.pair:
-            return list(texts)
-        if len(texts) % 2:
-            raise RecipeError(f"predict: found {len(texts)} texts; this model reads pairs, so give them two by two")
-        return list(zip(texts[::2], texts[1::2], strict=True))
+    @classmethod
+    def placeholder(cls, pair: bool) -> Input:
+        """An input in words, such as "a text", for the next command to type and for model cards."""
+        return ("a text", "its pair") if pair else "a text"
+
+    # Evaluation.
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        """The columns of a row that `encode` is handed when it is answered."""
-        return self.schema(self.options).questions().names
-
-    def exam(self, row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
-        """Row `number` of a table as it is asked when the model is measured; by default as it stands."""
-        return row
-
-    def read(self, outputs: Mapping[str, Any], features: Sequence[Feature]) -> list[Any]:
-        """What a batch's outputs, tensors by name, say of each of its features; by default the answer."""
-        return list(self.decode(outputs["logits"]))
-
-    def decode(self, logits: Any) -> list[dict[str, Any]]:
-        """A batch of logits → one plain answer a feature, for tasks whose `read` is just that."""
-        raise NotImplementedError
-
-    def merge(self, row: Mapping[str, Any], features: Sequence[Feature], parts: Sequence[Any]) -> dict[str, Any]:
-        """A row's answer from what was read of its features."""
-        found: dict[str, Any] = parts[0]
-        return found
-
-    @property
-    def measured(self) -> tuple[str, ...]:
-        """The columns that `measure` wants: the answers, and whatever else a metric looks at."""
+    def metric_columns(self) -> tuple[str, ...]:
+        """The columns that `compute_metrics` needs: the answers, and whatever else a metric looks at."""
         return self.schema(self.options).answers[:1]
 
-    def measure(
-        self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
-    ) -> dict[str, float]:
-        """How good predictions are, given the rows' measured columns."""
-        return self.metrics(columns[self.measured[0]], predictions)
+    @abstractmethod
+    def compute_metrics(self, columns: Columns, predictions: Sequence[Answer]) -> dict[str, float]:
+        """How good predictions are, given the rows' metric columns; the headline comes first."""
 
-    def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """How good predictions are, given the true answers, for tasks that need no other column."""
-        raise NotImplementedError
-
-    def scores(
-        self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
-    ) -> Sequence[float] | None:
-        """How good each answer is by itself, from 0 to 1; None where that is plain from the answer beside the truth."""
-        return None
-
-    def confused(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-        """What the data says beside what the model gives, a pair for each thing that a confusion matrix counts."""
-        if not self.likeliest:
-            return []
-        return [(str(answer), str(given["label"])) for answer, given in zip(answers, predictions, strict=True)]
-
-    def diagnose(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[Shown]:
-        """Tables that say where errors of the task's own kind are; none by default.
+    @classmethod
+    def row_scores(cls, options: OptionsT, columns: Columns, predictions: Sequence[Answer]) -> Sequence[float]:
+        """How good each answer is by itself, more is better; by default 1 where it is the true one, and 0 elsewhere.
 
         Args:
-            columns: All that the rows hold; of rows that cannot be read again, the answers alone.
+            columns: The metric columns; where scores are not stored, the true answers alone.
+            predictions: Their answer fields, at least.
         """
-        return []
+        truth = next(iter(columns.values()))
+        return [float(next(iter(given.values())) == true) for true, given in zip(truth, predictions, strict=True)]
 
-    def tune(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> Self:
-        """The task with what was chosen on dev rows, given the model's answers to them; that one is saved."""
-        return self
+    @classmethod
+    def why_failed(
+        cls, options: OptionsT, headline: str, value: float, truth: Sequence[Any] | None, predictions: Sequence[Answer]
+    ) -> str:
+        """Why a run of this task counts as failed, or nothing where it has learned something.
 
-    @property
-    @abstractmethod
-    def gives(self) -> dict[str, str]:
-        """What an answer holds, by name: `text` (lists and mappings as JSON), a `number`, or a `whole` number."""
+        Args:
+            value: That of the headline, NaN where it is undefined.
+            truth: The true answers, where the task has any.
+        """
+        return "" if value >= MIN_HEADLINE else f"the {headline} is {value:.3f}"
 
-    def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
+    def check_answers(self, answers: Iterable[Any], where: Callable[[int], Location]) -> None:
         """Refuse answers that this task has not learned; `where(i)` names the row of answer i."""
         return
+
+
+AnyTask: TypeAlias = Task[Any, Any]
+"""A task, whatever its options and features are."""

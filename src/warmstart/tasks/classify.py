@@ -3,126 +3,177 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NotRequired, Self, cast
 
 import torch
 from pydantic import Field
+from torch.nn import functional as F
 
 from warmstart.data.schema import Column, Schema
-from warmstart.errors import RecipeError, nearest
+from warmstart.errors import Location, RecipeError, nearest
 from warmstart.options import Options
-from warmstart.tasks.base import Feature, Mixing, Shown, Task
+from warmstart.tasks.base import Answer, Averaging, Batch, Columns, ErrorTable, LossFunction, Outputs, TextFeature
 from warmstart.tasks.shared import metrics
 from warmstart.tasks.shared.error_tables import share, table
-from warmstart.tasks.shared.labels import CHOSEN, LabelMap
+from warmstart.tasks.shared.failures import why_no_better_than_constant
+from warmstart.tasks.shared.labels import LABEL_ANSWER, LabelMap
+from warmstart.tasks.shared.text_classification import TextClassification
 from warmstart.tasks.shared.text_inputs import PAIR, TEXT, encode_texts, pad
 from warmstart.text.windows import Window
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 
 class ClassifyOptions(Options):
     """Options of `task: {name: classify, …}`."""
 
-    labels: Literal["one", "many"] = "one"
-    """Whether a row has exactly `one` label or `many` (any number of them, none included)."""
-    weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0)]] | None = None
-    """How much each label counts in the loss: `balanced` by its rarity, or a mapping from label to weight."""
+    multi_label: bool = False
+    """Whether a row may have any number of labels, none included, instead of exactly one."""
+    class_weight: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0)]] | None = None
+    """Weight of each label in the loss: `balanced` (the rarer, the heavier), or a mapping from label to weight."""
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """With `labels: many`, the probability from which a label is given."""
+    """With `multi_label: true`, the probability from which a label is predicted."""
+
+    synonyms: ClassVar[Mapping[str, str]] = {
+        "multilabel": "multi_label",
+        "is_multilabel": "multi_label",
+        "class_weights": "class_weight",
+        "pos_weight": "class_weight",
+        "weights": "class_weight",
+    }
 
 
-class Classify(Task[ClassifyOptions]):
+class ClassifyFeature(TextFeature):
+    """A text with the id of its label, or the ids of several."""
+
+    labels: NotRequired[int | list[int]]
+
+
+class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
     """Which label, or which labels."""
 
     name = "classify"
     options_class = ClassifyOptions
+    pipeline_tag = "text-classification"
     auto_class = "AutoModelForSequenceClassification"
+    answer_fields = ("label", "labels")
+    row_score_name = "mean F1 of a row's labels"
 
-    def __init__(self, options: ClassifyOptions, pair: bool, labels: LabelMap, weights: Sequence[float] | None) -> None:
+    def __init__(
+        self, options: ClassifyOptions, pair: bool, labels: LabelMap, class_weight: Sequence[float] | None
+    ) -> None:
         super().__init__(options, pair)
         self.labels = labels
-        self.weights = weights
-        self.many = options.labels == "many"
-        self.likeliest = not self.many
-        self.headline = "micro_f1" if self.many else "accuracy"
-
-    @classmethod
-    def mixing(cls, options: ClassifyOptions) -> Mixing | None:
-        return "sigmoid" if options.labels == "many" else "softmax"
+        self.class_weight = class_weight
+        self.multi_label = options.multi_label
+        self.single_choice = not self.multi_label
+        self.headline = "micro_f1" if self.multi_label else "accuracy"
 
     @classmethod
     def schema(cls, options: ClassifyOptions) -> Schema:
-        kind: Literal["label", "labels"] = "labels" if options.labels == "many" else "label"
+        kind: Literal["label", "labels"] = "labels" if options.multi_label else "label"
         return Schema((TEXT, PAIR, Column("label", kind, "what is learned", answer=True)))
 
     @classmethod
-    def learn(cls, options: ClassifyOptions, answers: Iterable[Any], pair: bool, saved: Any = None) -> Self:
+    def from_answers(
+        cls, options: ClassifyOptions, answers: Iterable[Any], pair: bool, config: PreTrainedConfig | None = None
+    ) -> Self:
         counts: Counter[str] = Counter()
         rows = 0
         for answer in answers:
             rows += 1
-            counts.update(answer if options.labels == "many" else [answer])
-        labels = LabelMap.of(counts, least=1 if options.labels == "many" else 2)
-        if saved is not None:
-            labels = LabelMap.of_config(saved.id2label).same_as(labels)
-        return cls(options, pair, labels, _weights(options, labels, counts, rows))
+            counts.update(answer if options.multi_label else [answer])
+        labels = LabelMap.from_labels(counts, least=1 if options.multi_label else 2)
+        if config is not None:
+            labels = LabelMap.from_config(config.id2label).reused_for(labels)
+        return cls(options, pair, labels, _class_weight(options, labels, counts, rows))
 
     @classmethod
-    def of(cls, options: ClassifyOptions, pair: bool, config: Any) -> Self:
+    def from_config(cls, options: ClassifyOptions, pair: bool, config: PreTrainedConfig) -> Self:
         # Weights matter to training alone, so a reopened task has none.
-        return cls(options, pair, LabelMap.of_config(config.id2label), None)
+        return cls(options, pair, LabelMap.from_config(config.id2label), None)
 
-    def config(self) -> dict[str, Any]:
-        kind = "multi_label_classification" if self.many else "single_label_classification"
-        return {**self.labels.config(), "problem_type": kind}
+    def config_kwargs(self) -> dict[str, Any]:
+        kind = "multi_label_classification" if self.multi_label else "single_label_classification"
+        return {**self.labels.config_kwargs(), "problem_type": kind}
 
-    def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
-        features = encode_texts(rows, tokenizer, window, self.pair)
+    def encode(self, rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[ClassifyFeature]:
+        features = cast(list[ClassifyFeature], encode_texts(rows, tokenizer, window, self.pair))
         for feature, answer in zip(features, rows.get("label", ()), strict=False):
             feature["labels"] = self._target(answer)
         return features
 
-    def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
-        batch = pad(features, tokenizer)
+    def collate(self, features: Sequence[ClassifyFeature], tokenizer: PreTrainedTokenizerBase) -> Batch:
+        batch: Batch = pad(features, tokenizer)
         if "labels" in features[0]:
             targets = [feature["labels"] for feature in features]
-            batch["labels"] = self._ones(targets).float() if self.many else torch.tensor(targets)
+            batch["labels"] = self._matrix(targets).float() if self.multi_label else torch.tensor(targets)
         return batch
 
-    def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
-        if self.weights is None and not smoothing:
+    def loss(self, label_smoothing: float = 0.0) -> LossFunction | None:
+        if self.class_weight is None and not label_smoothing:
             return None
-        weights = torch.tensor(self.weights or [1.0] * len(self.labels))
+        weights = torch.tensor(self.class_weight or [1.0] * len(self.labels))
 
-        def own(outputs: Any, labels: torch.Tensor) -> torch.Tensor:
+        def weighted(outputs: Outputs, labels: torch.Tensor) -> torch.Tensor:
             scores = outputs["logits"].float()
             weight = weights.to(scores.device)
-            if self.many:
-                target = labels * (1 - smoothing) + smoothing / 2
-                return torch.nn.functional.binary_cross_entropy_with_logits(scores, target, pos_weight=weight)
-            return torch.nn.functional.cross_entropy(scores, labels, weight=weight, label_smoothing=smoothing)
+            if self.multi_label:
+                target = labels * (1 - label_smoothing) + label_smoothing / 2
+                return F.binary_cross_entropy_with_logits(scores, target, pos_weight=weight)
+            return F.cross_entropy(scores, labels, weight=weight, label_smoothing=label_smoothing)
 
-        return own
+        return weighted
 
-    def decode(self, logits: Any) -> list[dict[str, Any]]:
-        scores = torch.as_tensor(logits).double()
-        chances = (scores.sigmoid() if self.many else scores.softmax(dim=-1)).tolist()
-        return [self._answer(row) for row in chances]
+    def decode(self, outputs: Outputs, features: Sequence[ClassifyFeature]) -> list[Answer]:
+        scores = outputs["logits"].double()
+        probabilities = (scores.sigmoid() if self.multi_label else scores.softmax(dim=-1)).tolist()
+        return [self._answer(row) for row in probabilities]
 
     @property
-    def gives(self) -> dict[str, str]:
-        return {"labels": "text", "probabilities": "text"} if self.many else dict(CHOSEN)
+    def answer_schema(self) -> dict[str, str]:
+        return {"labels": "text", "probabilities": "text"} if self.multi_label else dict(LABEL_ANSWER)
 
-    def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        gold = [self._target(answer) for answer in answers]
-        if self.many:
-            given = [self._target(prediction["labels"]) for prediction in predictions]
-            return metrics.many_labels(self._ones(gold).tolist(), self._ones(given).tolist())
-        return metrics.one_label(gold, [self._target(given["label"]) for given in predictions])
+    @classmethod
+    def ensemble_averaging(cls, options: ClassifyOptions) -> Averaging | None:
+        return "sigmoid" if options.multi_label else "softmax"
 
-    def diagnose(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[Shown]:
-        """With `labels: many`, how each label fares by itself."""
-        if not self.many:
+    def compute_metrics(self, columns: Columns, predictions: Sequence[Answer]) -> dict[str, float]:
+        gold = [self._target(answer) for answer in columns["label"]]
+        if self.multi_label:
+            predicted = [self._target(prediction["labels"]) for prediction in predictions]
+            return metrics.many_labels(self._matrix(gold).tolist(), self._matrix(predicted).tolist())
+        return metrics.one_label(gold, [self._target(prediction["label"]) for prediction in predictions])
+
+    @classmethod
+    def row_scores(cls, options: ClassifyOptions, columns: Columns, predictions: Sequence[Answer]) -> Sequence[float]:
+        """1 or 0 for one label, the F1 of the row's labels for several."""
+        if not options.multi_label:
+            return super().row_scores(options, columns, predictions)
+        both = zip(columns["label"], predictions, strict=True)
+        return [_f1(set(truth), set(prediction["labels"])) for truth, prediction in both]
+
+    @classmethod
+    def why_failed(
+        cls,
+        options: ClassifyOptions,
+        headline: str,
+        value: float,
+        truth: Sequence[Any] | None,
+        predictions: Sequence[Answer],
+    ) -> str:
+        """A run that gives one answer to every row has failed."""
+        if not options.multi_label:
+            return why_no_better_than_constant(value, truth or (), [answer["label"] for answer in predictions])
+        gold = [tuple(sorted(labels)) for labels in truth or ()]
+        predicted = [tuple(sorted(answer["labels"])) for answer in predictions]
+        return why_no_better_than_constant(value, gold, predicted, _constant_micro_f1)
+
+    def error_tables(self, columns: Columns, predictions: Sequence[Answer]) -> list[ErrorTable]:
+        """With `multi_label: true`, how each label fares by itself."""
+        if not self.multi_label:
             return []
         both = [(set(gold), set(given["labels"])) for gold, given in zip(columns["label"], predictions, strict=True)]
         rows = []
@@ -132,44 +183,58 @@ class Classify(Task[ClassifyOptions]):
             wrong = sum(name in given - gold for gold, given in both)
             rows.append([name, right, missed, wrong, share(2 * right, 2 * right + missed + wrong)])
         rows.sort(key=lambda row: (row[4] is None, row[4]))
-        return [table("Labels", "worst first", ["label", "right", "missed", "wrongly given", "F1"], rows)]
+        return [table("Labels", "worst first", ["label", "right", "missed", "wrongly predicted", "F1"], rows)]
 
-    def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
-        self.labels.check((answer if self.many else [answer] for answer in answers), where)
+    def check_answers(self, answers: Iterable[Any], where: Callable[[int], Location]) -> None:
+        self.labels.check((answer if self.multi_label else [answer] for answer in answers), where)
 
     def _target(self, answer: Any) -> Any:
         """The id of a label, or the ids of several."""
-        return [self.labels.ids[name] for name in answer] if self.many else self.labels.ids[answer]
+        return [self.labels.ids[name] for name in answer] if self.multi_label else self.labels.ids[answer]
 
-    def _ones(self, targets: Sequence[Sequence[int]]) -> torch.Tensor:
+    def _matrix(self, targets: Sequence[Any]) -> torch.Tensor:
         """Ids of several labels a row as a matrix of 0 and 1."""
         matrix = torch.zeros(len(targets), len(self.labels), dtype=torch.long)
         for row, ids in enumerate(targets):
             matrix[row, list(ids)] = 1
         return matrix
 
-    def _answer(self, chances: list[float]) -> dict[str, Any]:
-        if not self.many:
-            return self.labels.answer(chances)
-        by_label = dict(zip(self.labels.names, chances, strict=True))
+    def _answer(self, probabilities: list[float]) -> Answer:
+        if not self.multi_label:
+            return self.labels.answer(probabilities)
+        by_label = dict(zip(self.labels.names, probabilities, strict=True))
         return {
-            "labels": [name for name, chance in by_label.items() if chance >= self.options.threshold],
+            "labels": [name for name, probability in by_label.items() if probability >= self.options.threshold],
             "probabilities": by_label,
         }
 
 
-def _weights(options: ClassifyOptions, labels: LabelMap, counts: Mapping[str, int], rows: int) -> list[float] | None:
+def _class_weight(
+    options: ClassifyOptions, labels: LabelMap, counts: Mapping[str, int], rows: int
+) -> list[float] | None:
     """The weight of each label in the loss, in the map's order."""
-    if options.weights is None:
+    if options.class_weight is None:
         return None
-    if options.weights == "balanced":
-        if options.labels == "many":
+    if options.class_weight == "balanced":
+        if options.multi_label:
             return [(rows - counts[name]) / counts[name] for name in labels.names]
         return [rows / (len(labels) * counts[name]) for name in labels.names]
-    for name in options.weights:
+    for name in options.class_weight:
         if name not in labels.ids:
-            raise RecipeError(f"task.weights: {name!r} is not a label of the data; {nearest(name, labels.names)}")
-    return [options.weights.get(name, 1.0) for name in labels.names]
+            raise RecipeError(f"task.class_weight: {name!r} is not a label of the data; {nearest(name, labels.names)}")
+    return [options.class_weight.get(name, 1.0) for name in labels.names]
+
+
+def _constant_micro_f1(truth: Sequence[Any], answer: Hashable) -> float:
+    """The micro F1 of giving the same labels to all rows."""
+    names = sorted({name for labels in truth for name in labels})
+    gold = [[int(name in labels) for name in names] for labels in truth]
+    always = [int(name in answer) for name in names]  # type: ignore[operator]
+    return metrics.many_labels(gold, [always] * len(gold))["micro_f1"]
+
+
+def _f1(truth: set[str], predicted: set[str]) -> float:
+    return 2 * len(truth & predicted) / (len(truth) + len(predicted)) if truth or predicted else 1.0
 
 
 TASK = Classify

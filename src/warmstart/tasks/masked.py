@@ -1,102 +1,136 @@
-"""masked: raw text, by guessing what is masked in it (or what comes next), to make an encoder fit your kind of text."""
+"""masked: raw text, by predicting masked tokens (or next ones), to adapt an encoder to your kind of text."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NotRequired, Self, cast
 
 import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch.nn import functional as F
 
-from warmstart.data.schema import Column, Schema
-from warmstart.models.language_model import check_causal, pair_head
+from warmstart.data.schema import Column, Row, Schema, Value
+from warmstart.models.language_model import add_pair_head, check_causal
 from warmstart.options import Options
-from warmstart.tasks.base import Feature, Task
-from warmstart.tasks.shared.documents import documents, pairs, segmenter, windows
-from warmstart.tasks.shared.masking import IGNORED, Vocabulary, mask
-from warmstart.tasks.shared.text_inputs import pad, pad_labels, token_ids
+from warmstart.tasks.base import Answer, Batch, Columns, Input, LossFunction, Outputs, Task
+from warmstart.tasks.shared.documents import DocumentFeature, documents, pairs, segmenter, windows
+from warmstart.tasks.shared.masking import IGNORED, MaskingVocabulary, mask
+from warmstart.tasks.shared.protocols import ReadsWindows
+from warmstart.tasks.shared.text_inputs import flat, pad, pad_labels, token_ids
 from warmstart.text.windows import Frame, Window, slices
 
-Rate = Annotated[float, Field(gt=0, lt=1)]
-EXAM = 1_000_003
-"""Stands for the seed where a model is measured: the masks are the same for every model."""
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+Probability = Annotated[float, Field(gt=0, lt=1)]
+EVAL_SEED = 1_000_003
+"""The seed of the masks when a model is evaluated: they are the same for every model."""
 TOP = 5
-"""Tokens given for a mask."""
+"""Tokens predicted for a mask."""
 
 
 class MaskedOptions(Options):
     """Options of `task: {name: masked, …}`."""
 
     objective: Literal["mlm", "mlm+nsp", "mlm+sop", "clm"] = "mlm"
-    """What is learned: masked tokens (`mlm`, Devlin et al. 2019); beside them whether the second of two stretches of
-    sentences is the next one (`mlm+nsp`) or the two are in order (`mlm+sop`, Lan et al. 2020); or, with an encoder that
-    reads from left to right, every next token (`clm`)."""
-    mask: Rate | Annotated[list[Rate], Field(min_length=2, max_length=2)] = 0.15
-    """The share of tokens masked, drawn anew in each epoch; of two, as `[0.1, 0.3]`, one between them is drawn for each
-    sequence and epoch."""
-    mask_to: Rate | None = None
-    """The share in the last epoch, to which `mask` goes in equal steps. None: the same in all."""
-    unit: Literal["piece", "word", "span"] = "piece"
-    """What is masked as a whole: a `piece` of the tokenizer, a `word`, or a `span` of up to 10 words (Joshi et al.
-    2020). In a script without spaces a word is a piece with those that begin with `##` after it."""
+    """What is learned: masked tokens (`mlm`, Devlin et al. 2019); also whether the second of two stretches of sentences
+    is the next one (`mlm+nsp`) or the two are in order (`mlm+sop`, Lan et al. 2020); or, with an encoder that reads
+    from left to right, every next token (`clm`)."""
+    mlm_probability: Probability | Annotated[list[Probability], Field(min_length=2, max_length=2)] = 0.15
+    """The share of tokens masked, drawn again in each epoch; of two, as `[0.1, 0.3]`, one between them is drawn for
+    each sequence and epoch."""
+    mlm_probability_end: Probability | None = None
+    """The share in the last epoch, which `mlm_probability` reaches in equal steps. None: the same in all."""
+    masking: Literal["token", "whole-word", "span"] = "token"
+    """What is masked as a whole: a `token`, a word (`whole-word`), or a `span` of up to 10 words (Joshi et al. 2020).
+    In a script without spaces a word is a token together with the `##` tokens that continue it."""
     language: Annotated[str, Field(pattern="^[a-z]{2,3}$")] = "en"
-    """The language by which sentences are found, as `ja`; for `mlm+nsp` and `mlm+sop`."""
+    """The language by which sentences are split, such as `ja`; for `mlm+nsp` and `mlm+sop`."""
+
+    synonyms: ClassVar[Mapping[str, str]] = {
+        "mask_prob": "mlm_probability",
+        "masking_probability": "mlm_probability",
+        "masked_lm_prob": "mlm_probability",
+        "whole_word_mask": "masking: whole-word",
+        "whole_word_masking": "masking: whole-word",
+    }
 
     @model_validator(mode="after")
-    def _one_rate_goes_to_another(self) -> Self:
-        if self.mask_to is not None and isinstance(self.mask, list):
-            raise ValueError(f"mask_to: found {self.mask_to}, and mask is a range; say one number for mask")
+    def _options_go_together(self) -> Self:
+        if self.mlm_probability_end is not None and isinstance(self.mlm_probability, list):
+            raise ValueError(
+                f"mlm_probability_end: found {self.mlm_probability_end}, but mlm_probability is a range; "
+                "set it to one number"
+            )
         return self
 
-    def rate(self, random: np.random.Generator, done: float) -> float:
-        """The share to mask when so much of the training is done, from 0 to 1."""
-        if isinstance(self.mask, list):
-            low, high = self.mask
+    def probability(self, random: np.random.Generator, progress: float) -> float:
+        """The share to mask at a point of the training, from 0 to 1."""
+        if isinstance(self.mlm_probability, list):
+            low, high = self.mlm_probability
             return float(random.uniform(low, high))
-        return self.mask + ((self.mask_to or self.mask) - self.mask) * done
+        start, end = self.mlm_probability, self.mlm_probability_end
+        return start + ((end or start) - start) * progress
 
 
-class Masked(Task[MaskedOptions]):
+class MaskedFeature(DocumentFeature):
+    """A sequence of a document, with its masks drawn or not."""
+
+    row: NotRequired[int]
+    """The row of the document, by which its masks are drawn."""
+    part: NotRequired[int]
+    """Which sequence of the document it is."""
+    labels: NotRequired[list[int]]
+    """The token that was masked, or `IGNORED`; to learn from."""
+    targets: NotRequired[list[int]]
+    """The same, to be evaluated."""
+    padded_left: NotRequired[bool]
+
+
+class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
     """Tokens that were masked, or the next ones."""
 
     name = "masked"
     options_class = MaskedOptions
+    pipeline_tag = "fill-mask"
+    auto_class = "AutoModelForMaskedLM"
     headline = "accuracy"
-    own_windows = True
-    own_overlap = 0.0
-    at_once = 8
-    doubles = False
+    window_overlap = 0.0
+    max_batch = 8
+    supports_r_drop = False
+    row_score_name = "mean accuracy in a row"
+    stores_row_scores = True
 
     def __init__(self, options: MaskedOptions, pair: bool, tied: bool, with_pair_head: bool) -> None:
         super().__init__(options, pair)
-        self.auto_class = self.auto_class_for(options)
         self.tied = tied
         self.with_pair_head = with_pair_head
-        self.tokenizer: Any = None
+        self.tokenizer: PreTrainedTokenizerBase | None = None
         if self.order:
             segmenter()
-
-    @classmethod
-    def auto_class_for(cls, options: MaskedOptions) -> str:
-        return "AutoModelForCausalLM" if options.objective == "clm" else "AutoModelForMaskedLM"
 
     @classmethod
     def schema(cls, options: MaskedOptions) -> Schema:
         return Schema((Column("text", "text", "a document; no sequence holds two"),))
 
     @classmethod
-    def learn(cls, options: MaskedOptions, answers: Iterable[Any], pair: bool, saved: Any = None) -> Self:
+    def from_answers(
+        cls, options: MaskedOptions, answers: Iterable[Any], pair: bool, config: PreTrainedConfig | None = None
+    ) -> Self:
         # A decoder that comes with the model stays as it is; a new one shares the embeddings' matrix.
-        tied = saved is None or bool(saved.tie_word_embeddings)
-        return cls(options, False, tied, bool(getattr(saved, "pair_head", False)))
+        tied = config is None or bool(config.tie_word_embeddings)
+        return cls(options, False, tied, bool(getattr(config, "pair_head", False)))
 
     @classmethod
-    def of(cls, options: MaskedOptions, pair: bool, config: Any) -> Self:
+    def from_config(cls, options: MaskedOptions, pair: bool, config: PreTrainedConfig) -> Self:
         return cls(options, False, bool(config.tie_word_embeddings), bool(getattr(config, "pair_head", False)))
+
+    @classmethod
+    def auto_class_for(cls, options: MaskedOptions) -> str:
+        return "AutoModelForCausalLM" if options.objective == "clm" else cls.auto_class
 
     @property
     def order(self) -> Literal["nsp", "sop"] | None:
@@ -105,128 +139,154 @@ class Masked(Task[MaskedOptions]):
         return "nsp" if name == "nsp" else "sop" if name == "sop" else None
 
     @property
-    def part(self) -> str:
-        """The part of the loss that comes from tokens."""
+    def token_loss(self) -> str:
+        """The name of the part of the loss that comes from tokens."""
         return self.options.objective.partition("+")[0]
 
-    def config(self) -> dict[str, Any]:
+    def config_kwargs(self) -> dict[str, Any]:
         return {"tie_word_embeddings": self.tied}
 
-    def ready(self, model: Any, folder: Path | None) -> Any:
+    def extend_model(self, model: PreTrainedModel, folder: Path | None) -> PreTrainedModel:
         if self.options.objective == "clm":
             check_causal(model)
         if self.order:
-            pair_head(model, folder if self.with_pair_head else None)
+            add_pair_head(model, folder if self.with_pair_head else None)
         return model
 
-    def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
-        words = self.options.unit != "piece"
-        found = documents(rows["text"], tokenizer, words, self.options.language if self.order else None)
+    def plain_model(self, model: PreTrainedModel) -> PreTrainedModel:
+        return model  # the head of pairs is part of it
+
+    # Rows to features.
+
+    @classmethod
+    def placeholder(cls, pair: bool) -> Input:
+        return "a text with a [MASK]"
+
+    def encode(self, rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[MaskedFeature]:
+        by_word = self.options.masking != "token"
+        texts = documents(rows["text"], tokenizer, by_word, self.options.language if self.order else None)
         frames = Frame.of(tokenizer, False), Frame.of(tokenizer, self.order is not None)
         special = frozenset(tokenizer.all_special_ids)
-        features: list[Feature] = []
-        for number, one in enumerate(found):
-            own: Iterator[Feature] = windows(one, frames[0], window, special)
-            if self.order and one.ids:
-                own = pairs(found, number, frames, window, self.order, special)
+        features: list[MaskedFeature] = []
+        for sample, document in enumerate(texts):
+            own: Iterator[DocumentFeature] = windows(document, frames[0], window, special)
+            if self.order and document.ids:
+                own = pairs(texts, sample, frames, window, self.order, special)
             elif self.order:
-                own = ({**feature, "follows": IGNORED} for feature in own)
-            for part, feature in enumerate(own):
-                features.append({**feature, "tokens": 0 if part else len(one.ids), "of": number, "part": part})
+                own = ({**feature, "next_sentence_label": IGNORED} for feature in own)
+            for part, sequence in enumerate(own):
+                feature = cast(MaskedFeature, {**sequence, "sample": sample, "part": part})
+                feature["tokens"] = 0 if part else len(document.ids)
+                features.append(feature)
         return features
 
-    def vary(
-        self, features: Sequence[Feature], tokenizer: Any, seed: int, epoch: int, epochs: int
-    ) -> Sequence[Feature]:
+    def features_for_epoch(
+        self,
+        features: Sequence[MaskedFeature],
+        tokenizer: PreTrainedTokenizerBase,
+        seed: int,
+        epoch: int,
+        epochs: int,
+    ) -> Sequence[MaskedFeature]:
         """Features with their masks of the epoch, drawn by the seed, the epoch, the row and the part of it."""
         if self.options.objective == "clm":
-            return [{**one, "labels": _next(one["input_ids"])} for one in features]
-        known = Vocabulary.of(tokenizer)
-        drawn = []
-        for one in features:
-            random = np.random.default_rng([seed % (1 << 63), epoch, one["row"], one["part"]])
-            rate = self.options.rate(random, epoch / max(epochs - 1, 1))
-            ids, labels = mask(one["input_ids"], one["units"], rate, self.options.unit == "span", known, random)
-            drawn.append({**one, "input_ids": ids, "labels": labels})
-        return drawn
+            return [{**feature, "labels": _next_tokens(feature["input_ids"])} for feature in features]
+        vocabulary = MaskingVocabulary.of(tokenizer)
+        spans = self.options.masking == "span"
+        masked: list[MaskedFeature] = []
+        for feature in features:
+            random = np.random.default_rng([seed % (1 << 63), epoch, feature["row"], feature["part"]])
+            probability = self.options.probability(random, epoch / max(epochs - 1, 1))
+            ids, labels = mask(feature["input_ids"], feature["units"], probability, spans, vocabulary, random)
+            masked.append({**feature, "input_ids": ids, "labels": labels})
+        return masked
 
-    def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
-        batch: dict[str, Any] = pad(features, tokenizer)
+    def collate(self, features: Sequence[MaskedFeature], tokenizer: PreTrainedTokenizerBase) -> Batch:
+        batch: Batch = pad(features, tokenizer)
         if "labels" in features[0]:
-            batch["labels"] = {"tokens": pad_labels([one["labels"] for one in features], tokenizer, IGNORED)}
+            labels = {"tokens": pad_labels([feature["labels"] for feature in features], tokenizer, IGNORED)}
             if self.order:
-                batch["labels"]["follows"] = torch.tensor([one["follows"] for one in features])
+                labels["pairs"] = torch.tensor([feature["next_sentence_label"] for feature in features])
+            batch["labels"] = labels
         return batch
 
-    def counts(self, batch: Mapping[str, Any]) -> dict[str, int]:
-        found = {self.part: int((batch["labels"]["tokens"] != IGNORED).sum())}
+    # Training.
+
+    def loss_counts(self, batch: Batch) -> dict[str, int]:
+        counts = {self.token_loss: int((batch["labels"]["tokens"] != IGNORED).sum())}
         if self.order:
-            found[self.order] = int((batch["labels"]["follows"] != IGNORED).sum())
-        return found
+            counts[self.order] = int((batch["labels"]["pairs"] != IGNORED).sum())
+        return counts
 
-    def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
-        super().loss(smoothing)
+    def loss(self, label_smoothing: float = 0.0) -> LossFunction | None:
+        super().loss(label_smoothing)
 
-        def own(outputs: Any, labels: Mapping[str, Any]) -> dict[str, Any]:
-            found = {self.part: _mean(_tokens(outputs), labels["tokens"])}
+        def parts(outputs: Outputs, labels: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+            losses = {self.token_loss: _mean(_token_logits(outputs), labels["tokens"])}
             if self.order:
-                found[self.order] = _mean(_order(outputs), labels["follows"])
-            return found
+                losses[self.order] = _mean(_pair_logits(outputs), labels["pairs"])
+            return losses
 
-        return own
+        return parts
+
+    # Predicting.
 
     @property
-    def reads(self) -> tuple[str, ...]:
+    def input_columns(self) -> tuple[str, ...]:
         return ("text", "number")
 
-    def exam(self, row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+    def eval_row(self, row: Row, number: int) -> Row:
         """The row with its number, by which its masks are drawn."""
         return {"text": row["text"], "number": number}
 
-    def ask(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
-        """Sequences masked as in training, where the model is measured; else texts with masks of the user's own."""
+    def encode_query(self, rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[MaskedFeature]:
+        """Sequences masked as in training, where the model is evaluated; else texts with masks of the user's own."""
         self.tokenizer = tokenizer
         left = tokenizer.padding_side == "left"
+        features: list[MaskedFeature] = []
+        queries: list[MaskedFeature] = []
         if "number" in rows or self.options.objective == "clm":
             numbers = rows.get("number", range(len(rows["text"])))
-            features = [{**one, "row": numbers[one["of"]]} for one in self.encode(rows, tokenizer, window)]
-            varied = self.vary(features, tokenizer, EXAM, 0, 1)
-            return [{"wanted": one.pop("labels"), **one, "left": left} for one in varied]
+            for feature in self.encode(rows, tokenizer, window):
+                features.append({**feature, "row": numbers[feature["sample"]]})
+            for feature in self.features_for_epoch(features, tokenizer, EVAL_SEED, 0, 1):
+                feature["targets"] = feature.pop("labels")
+                feature["padded_left"] = left
+                queries.append(feature)
+            return queries
         frame = Frame.of(tokenizer, False)
-        found: list[Feature] = []
-        for number, ids in enumerate(token_ids(tokenizer, rows["text"])):
+        for sample, ids in enumerate(token_ids(tokenizer, rows["text"])):
             for start, end in slices(len(ids), window.max_tokens - frame.size):
-                around = frame.put_around(ids[start:end])
-                more = {"tokens": 0 if start else len(ids), "cut": 0, "of": number, "left": left}
-                found.append({**around, **more})
-        return found
+                sequence = flat(frame.put_around(ids[start:end]), 0 if start else len(ids), 0)
+                queries.append(cast(MaskedFeature, {**sequence, "sample": sample, "padded_left": left}))
+        return queries
 
-    def read(self, outputs: Mapping[str, Any], features: Sequence[Feature]) -> list[Any]:
-        """Of each sequence how well its masks were guessed; without an answer to them, the best guesses."""
-        scores = _tokens(outputs)
-        found: list[Any] = []
+    def decode(self, outputs: Outputs, features: Sequence[MaskedFeature]) -> list[Any]:
+        """Of each sequence how well its masks were predicted; where nobody knows them, the best predictions."""
+        logits = _token_logits(outputs)
+        decoded: list[Any] = []
         for number, feature in enumerate(features):
             length = len(feature["input_ids"])
-            own = scores[number, -length:] if feature["left"] else scores[number, :length]
-            if "wanted" not in feature:
-                found.append(self._fills(own, feature["input_ids"]))
+            own = logits[number, -length:] if feature["padded_left"] else logits[number, :length]
+            if "targets" not in feature:
+                decoded.append(self._fills(own, feature["input_ids"]))
                 continue
-            wanted = torch.tensor(feature["wanted"])
-            asked = wanted != IGNORED
-            chances = own[asked].log_softmax(1)
-            right = int((chances.argmax(1) == wanted[asked]).sum())
-            loss = -float(chances.gather(1, wanted[asked, None]).double().sum())
-            one = {"loss": loss, "tokens": int(asked.sum()), "right": right}
+            targets = torch.tensor(feature["targets"])
+            asked = targets != IGNORED
+            log_probabilities = own[asked].log_softmax(1)
+            right = int((log_probabilities.argmax(1) == targets[asked]).sum())
+            loss = -float(log_probabilities.gather(1, targets[asked, None]).double().sum())
+            sums = {"loss": loss, "tokens": int(asked.sum()), "right": right}
             if self.order:
-                follows = feature["follows"]
-                one |= {"pairs": int(follows != IGNORED), "pairs_wrong": int(follows == 1)}
-                one |= {"pairs_right": int(follows == int(_order(outputs)[number].argmax()))}
-            found.append(one)
-        return found
+                label = feature["next_sentence_label"]
+                sums |= {"pairs": int(label != IGNORED), "pairs_wrong": int(label == 1)}
+                sums |= {"pairs_right": int(label == int(_pair_logits(outputs)[number].argmax()))}
+            decoded.append(sums)
+        return decoded
 
-    def merge(self, row: Mapping[str, Any], features: Sequence[Feature], parts: Sequence[Any]) -> dict[str, Any]:
-        """The sums of a measured row; the guesses for each mask of a text; the mean log-probability of its tokens."""
-        if "wanted" not in features[0]:
+    def merge(self, row: Mapping[str, Value], features: Sequence[MaskedFeature], parts: Sequence[Any]) -> Answer:
+        """The sums of an evaluated row; predictions for each mask of a text; the mean log-probability of its tokens."""
+        if "targets" not in features[0]:
             return {"fills": [fill for part in parts for fill in part]}
         sums = {name: sum(part[name] for part in parts) for name in parts[0]}
         if "number" in row:
@@ -234,80 +294,79 @@ class Masked(Task[MaskedOptions]):
         return {"log_probability": -sums["loss"] / max(sums["tokens"], 1), "tokens": sums["tokens"]}
 
     @property
-    def measured(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def gives(self) -> dict[str, str]:
+    def answer_schema(self) -> dict[str, str]:
         return {"fills": "text", "log_probability": "number", "tokens": "whole"}
 
-    def measure(
-        self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
-    ) -> dict[str, float]:
-        """Loss, perplexity and accuracy over all tokens asked; of pairs, the share that was told right.
+    def _fills(self, logits: torch.Tensor, ids: Sequence[int]) -> list[list[dict[str, Any]]]:
+        """The best tokens for each mask of a sequence."""
+        assert self.tokenizer is not None  # `encode_query` made the sequence
+        tokenizer = self.tokenizer
+        masks = [position for position, token in enumerate(ids) if token == tokenizer.mask_token_id]
+        best = logits[masks].softmax(1).topk(min(TOP, logits.shape[1]), dim=1)
+        return [
+            [{"token": tokenizer.decode([token]).strip(), "score": score} for token, score in zip(*both, strict=True)]
+            for both in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
 
-        Beside it stands the share of the more frequent kind of pair, which one gets without looking.
+    # Evaluation.
+
+    @property
+    def metric_columns(self) -> tuple[str, ...]:
+        return ()
+
+    def compute_metrics(self, columns: Columns, predictions: Sequence[Answer]) -> dict[str, float]:
+        """Loss, perplexity and accuracy over all masked tokens; of pairs, the share that was recognized.
+
+        Next to it is the share of the more frequent kind of pair, which one gets without looking.
         """
-        sums = {name: sum(one[name] for one in predictions) for name in predictions[0]}
+        sums = {name: sum(answer[name] for answer in predictions) for name in predictions[0]}
         loss = _share(sums["loss"], sums["tokens"])
-        found = {
+        metrics = {
             "accuracy": _share(sums["right"], sums["tokens"]),
             "loss": loss,
             "perplexity": math.exp(min(loss, 700)),
         }
         if not self.order:
-            return found
+            return metrics
         pairs, wrong = sums["pairs"], sums["pairs_wrong"]
         of_pairs = {
             "accuracy": _share(sums["pairs_right"], pairs),
             "chance": _share(max(wrong, pairs - wrong), pairs),
             "pairs": pairs,
         }
-        return {**found, **{f"{self.order}_{name}": value for name, value in of_pairs.items()}}
+        return {**metrics, **{f"{self.order}_{name}": value for name, value in of_pairs.items()}}
 
-    def scores(
-        self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
-    ) -> Sequence[float] | None:
-        return [one["right"] / one["tokens"] if one["tokens"] else 1.0 for one in predictions]
-
-    def _fills(self, scores: torch.Tensor, ids: Sequence[int]) -> list[list[dict[str, Any]]]:
-        """The best tokens for each mask of a sequence."""
-        at = [place for place, token in enumerate(ids) if token == self.tokenizer.mask_token_id]
-        best = scores[at].softmax(1).topk(min(TOP, scores.shape[1]), dim=1)
-        return [
-            [
-                {"token": self.tokenizer.decode([token]).strip(), "score": score}
-                for token, score in zip(*both, strict=True)
-            ]
-            for both in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        ]
+    @classmethod
+    def row_scores(cls, options: MaskedOptions, columns: Columns, predictions: Sequence[Answer]) -> Sequence[float]:
+        """The share of a row's masked tokens that was predicted; 1 where none was masked."""
+        return [answer["right"] / answer["tokens"] if answer["tokens"] else 1.0 for answer in predictions]
 
 
-def _next(ids: Sequence[int]) -> list[int]:
+def _next_tokens(ids: Sequence[int]) -> list[int]:
     """What comes after each token."""
     return [*ids[1:], IGNORED][: len(ids)]
 
 
-def _tokens(outputs: Mapping[str, Any]) -> Any:
-    """The scores of the vocabulary at each token; a model with a stock head for pairs has another name for them."""
+def _token_logits(outputs: Outputs) -> torch.Tensor:
+    """The logits of the vocabulary at each token; a model with a stock head for pairs has another name for them."""
     return outputs["prediction_logits"] if "prediction_logits" in outputs else outputs["logits"]
 
 
-def _order(outputs: Mapping[str, Any]) -> Any:
-    """The two scores of each pair: as it should be, or not."""
+def _pair_logits(outputs: Outputs) -> torch.Tensor:
+    """The two logits of each pair: as it should be, or not."""
     name = next(name for name in ("pair_logits", "seq_relationship_logits", "sop_logits") if name in outputs)
     return outputs[name]
 
 
-def _mean(scores: Any, labels: Any) -> Any:
+def _mean(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """The mean cross-entropy where there is a label; 0 where there is none."""
     asked = labels != IGNORED
-    total = F.cross_entropy(scores[asked].float(), labels[asked], reduction="sum")
+    total = F.cross_entropy(logits[asked].float(), labels[asked], reduction="sum")
     return total / asked.sum().clamp(min=1)
 
 
-def _share(sum_of: float, count: float) -> float:
-    return sum_of / count if count else math.nan
+def _share(total: float, count: float) -> float:
+    return total / count if count else math.nan
 
 
 TASK = Masked

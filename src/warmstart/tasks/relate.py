@@ -4,64 +4,86 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, Self, cast
 
 import torch
+from torch.nn import functional as F
 
-from warmstart.data.schema import Column, Schema
-from warmstart.errors import DataError, RecipeError, nearest
+from warmstart.data.schema import Column, Row, Schema
+from warmstart.errors import DataError, Location, RecipeError, nearest
 from warmstart.options import Options
-from warmstart.tasks.base import Feature, Mixing, Shown, Task
+from warmstart.tasks.base import (
+    Answer,
+    Averaging,
+    Batch,
+    Columns,
+    ErrorTable,
+    FlatFeature,
+    Input,
+    LossFunction,
+    Outputs,
+    Task,
+)
 from warmstart.tasks.shared import metrics
 from warmstart.tasks.shared.entity_markers import TYPES, marked
 from warmstart.tasks.shared.error_tables import table
-from warmstart.tasks.shared.labels import CHOSEN, LabelMap
-from warmstart.tasks.shared.marked_text import TOKENS, Part, tokenised
-from warmstart.tasks.shared.text_inputs import pad, pad_labels
-from warmstart.text.windows import Frame, Range, Window, around, take
+from warmstart.tasks.shared.failures import why_no_better_than_constant
+from warmstart.tasks.shared.labels import LABEL_ANSWER, LabelMap
+from warmstart.tasks.shared.marked_text import TOKENS, Part, tokenized
+from warmstart.tasks.shared.text_inputs import flat, pad, pad_labels
+from warmstart.text.windows import Frame, Range, Window, ranges_around, take_ranges
 
-LEAST = 8
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedTokenizerBase
+
+MIN_TOKENS = 8
 """Tokens of a text that a window must show: each entity, marked; twice as many where their types are shown."""
 
 
 class RelateOptions(Options):
     """Options of `task: {name: relate, …}`."""
 
-    show: Literal["markers", "signs", "mask"] = "markers"
+    entity_marking: Literal["markers", "punctuation", "mask"] = "markers"
     """How the encoder sees which the entities are: between `markers`, new tokens `[E1] … [/E1]` and `[E2] … [/E2]`
-    (Baldini Soares et al. 2019); between plain `signs`, `$ … $` and `# … #` (Wu & He 2019), which need no new token; or
-    as a `mask`, a new token `[E1]` or `[E2]` in place of the entity, so that its name cannot be learned by heart."""
-    marker: Literal["plain", "typed"] = "plain"
-    """Whether what an entity is stands before it too, in words between `*` or `^`: `typed` reads the columns
-    `first_type` and `second_type`, as person and city (Zhou & Chen 2022, "An Improved Baseline for Sentence-level
-    Relation Extraction", §3.2), in lower case and with a space for `_`."""
-    read: Literal["starts", "spans", "cls"] = "starts"
-    """What the head reads: the two `starts`, the tokens at which the entities begin (Baldini Soares et al. 2019); the
-    first token and the mean of each entity (`spans`, Wu & He 2019); or what a stock head reads, in BERT the first token
-    (`cls`): such a model opens in plain `transformers`."""
-    other: str | None = "Other"
+    (Baldini Soares et al. 2019); between `punctuation`, `$ … $` and `# … #` (Wu & He 2019), which needs no new token;
+    or as a `mask`, a new token `[E1]` or `[E2]` in place of the entity, so that its name cannot be learned by heart."""
+    typed_markers: bool = False
+    """Whether the type of an entity stands before it too, in words between `*` or `^`: reads the columns `first_type`
+    and `second_type`, such as person and city (Zhou & Chen 2022, "An Improved Baseline for Sentence-level Relation
+    Extraction", §3.2), in lower case and with a space for `_`."""
+    entity_pooling: Literal["start", "mean", "cls"] = "start"
+    """What the head reads: the token at which each entity starts (`start`, Baldini Soares et al. 2019); the first token
+    and the `mean` of each entity (Wu & He 2019); or what a stock head reads, in BERT the first token (`cls`): such a
+    model opens in plain `transformers`."""
+    no_relation_label: str | None = "Other"
     """The label of rows without a relation, which is left out of macro and micro F1."""
 
 
-class Relate(Task[RelateOptions]):
+class RelateFeature(FlatFeature):
+    """A text with its entities marked, and the id of their relation."""
+
+    marks: NotRequired[list[int]]
+    """Which tokens the head reads, by the number of their entity; 0 for the others."""
+    labels: NotRequired[int]
+
+
+class Relate(Task[RelateOptions, RelateFeature]):
     """Which relation."""
 
     name = "relate"
     options_class = RelateOptions
+    pipeline_tag = "text-classification"
     auto_class = "AutoModelForSequenceClassification"
     headline = "macro_f1"
-    keeps = ("head",)
-    likeliest = True
+    window_methods = ("head",)
+    single_choice = True
+    answer_fields = ("label",)
 
     def __init__(self, options: RelateOptions, labels: LabelMap) -> None:
         super().__init__(options, pair=False)
         self.labels = labels
-        self.new_tokens = TOKENS[options.show]
-        self.tokens = {"starts": "marked", "spans": "cls+marked", "cls": "auto"}[options.read]
-
-    @classmethod
-    def mixing(cls, options: RelateOptions) -> Mixing | None:
-        return "softmax"
+        self.new_tokens = TOKENS[options.entity_marking]
+        self.pooling = {"start": "marked", "mean": "cls+marked", "cls": "auto"}[options.entity_pooling]
 
     @classmethod
     def schema(cls, options: RelateOptions) -> Schema:
@@ -71,116 +93,142 @@ class Relate(Task[RelateOptions]):
                 Column("text", "text", "the text, with <e1>…</e1> and <e2>…</e2> in it"),
                 Column("first", "ranges", "where the first entity is, in a text without marks", required=False),
                 Column("second", "ranges", "where the second entity is, in a text without marks", required=False),
-                *(types if options.marker == "typed" else ()),
+                *(types if options.typed_markers else ()),
                 Column("label", "label", "the relation, as Cause-Effect(e1,e2)", answer=True),
             ),
             _check_relation,
         )
 
     @classmethod
-    def learn(cls, options: RelateOptions, answers: Iterable[Any], pair: bool, saved: Any = None) -> Self:
-        labels = LabelMap.of(answers)
-        if saved is not None:
-            labels = LabelMap.of_config(saved.id2label).same_as(labels)
-        if "other" in options.model_fields_set and options.other is not None and options.other not in labels.ids:
+    def from_answers(
+        cls, options: RelateOptions, answers: Iterable[Any], pair: bool, config: PreTrainedConfig | None = None
+    ) -> Self:
+        labels = LabelMap.from_labels(answers)
+        if config is not None:
+            labels = LabelMap.from_config(config.id2label).reused_for(labels)
+        name = options.no_relation_label
+        if "no_relation_label" in options.model_fields_set and name is not None and name not in labels.ids:
             raise RecipeError(
-                f"task.other: {options.other!r} is not a label of the data; {nearest(options.other, labels.names)}"
+                f"task.no_relation_label: {name!r} is not a label of the data; {nearest(name, labels.names)}"
             )
         return cls(options, labels)
 
     @classmethod
-    def of(cls, options: RelateOptions, pair: bool, config: Any) -> Self:
-        return cls(options, LabelMap.of_config(config.id2label))
+    def from_config(cls, options: RelateOptions, pair: bool, config: PreTrainedConfig) -> Self:
+        return cls(options, LabelMap.from_config(config.id2label))
 
-    def config(self) -> dict[str, Any]:
-        return {**self.labels.config(), "problem_type": "single_label_classification"}
+    def config_kwargs(self) -> dict[str, Any]:
+        return {**self.labels.config_kwargs(), "problem_type": "single_label_classification"}
 
-    def row(self, given: Any, number: int) -> Mapping[str, Any]:
-        row = {"text": given} if isinstance(given, str) else given
+    def parse_input(self, text: Input, number: int) -> Row:
+        row = {"text": text} if isinstance(text, str) else text
         if not isinstance(row, Mapping) or not isinstance(row.get("text"), str):
-            raise DataError(f"text {number}: found {given!r}; expected a text with marks, or a mapping with 'text'")
-        if wrong := _check_relation(row):
-            raise DataError(f"text {number}: {wrong[1]}", wrong[0])
-        found = marked(row)
-        places = ([{"start": start, "end": end}] for start, end in found.entities)
-        plain = {"text": found.text, **dict(zip(("first", "second"), places, strict=True))}
-        if self.options.marker == "plain":
-            return plain
+            raise DataError(f"text {number}: found {text!r}; expected a text with marks, or a mapping with 'text'")
+        if fault := _check_relation(row):
+            raise DataError(f"text {number}: {fault[1]}", fault[0])
+        plain = marked(row)
+        ranges = ([{"start": start, "end": end}] for start, end in plain.entities)
+        columns: Row = {"text": plain.text, **dict(zip(("first", "second"), ranges, strict=True))}
+        if not self.options.typed_markers:
+            return columns
         types = {name: row.get(name) for name in TYPES}
-        if not all(isinstance(one, str) and one.strip() for one in types.values()):
+        if not all(isinstance(kind, str) and kind.strip() for kind in types.values()):
             raise DataError(
-                f"text {number}: found {given!r}; this model reads what the entities are, so expected a mapping with "
+                f"text {number}: found {text!r}; this model reads what the entities are, so expected a mapping with "
                 "'text', 'first_type' and 'second_type'"
             )
-        return {**plain, **types}
+        return {**columns, **types}
 
     @property
-    def example(self) -> Any:
-        types = {} if self.options.marker == "plain" else {"first_type": "person", "second_type": "place"}
+    def example(self) -> Input:
+        types = {"first_type": "person", "second_type": "place"} if self.options.typed_markers else {}
         return {"text": "<e1>Alice</e1> left the book in <e2>Paris</e2>.", **types}
 
-    def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
+    @classmethod
+    def placeholder(cls, pair: bool) -> Input:
+        return "<e1>one entity</e1> and <e2>another</e2>"
+
+    def encode(self, rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[RelateFeature]:
         frame = Frame.of(tokenizer, pair=False)
         room = window.max_tokens - frame.size
-        least = LEAST * (1 if self.options.marker == "plain" else 2)
+        least = MIN_TOKENS * (2 if self.options.typed_markers else 1)
         if room < least:
             raise RecipeError(
-                f"window.max_tokens: found {window.max_tokens}; two marked entities want {frame.size + least}"
+                f"window.max_tokens: found {window.max_tokens}; two marked entities need {frame.size + least}"
             )
         names = [name for name in ("text", "first", "second", *TYPES) if name in rows]
-        found = [
+        texts = [
             marked(dict(zip(names, row, strict=True))) for row in zip(*(rows[name] for name in names), strict=True)
         ]
-        features = [self._feature(parts, frame, room) for parts in tokenised(found, self.options.show, tokenizer)]
+        split = tokenized(texts, self.options.entity_marking, tokenizer)
+        features = [self._feature(parts, frame, room) for parts in split]
         for feature, answer in zip(features, rows.get("label", ()), strict=False):
             feature["labels"] = self.labels.ids[answer]
         return features
 
-    def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
-        batch: dict[str, Any] = pad(features, tokenizer)
+    def collate(self, features: Sequence[RelateFeature], tokenizer: PreTrainedTokenizerBase) -> Batch:
+        batch: Batch = pad(features, tokenizer)
         if "labels" in features[0]:
             batch["labels"] = torch.tensor([feature["labels"] for feature in features])
         if "marks" in features[0]:
             batch["marks"] = pad_labels([feature["marks"] for feature in features], tokenizer, 0)
         return batch
 
-    def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
-        if not smoothing:
+    def loss(self, label_smoothing: float = 0.0) -> LossFunction | None:
+        if not label_smoothing:
             return None
 
-        def own(outputs: Any, labels: torch.Tensor) -> torch.Tensor:
-            return torch.nn.functional.cross_entropy(outputs["logits"].float(), labels, label_smoothing=smoothing)
+        def smoothed(outputs: Outputs, labels: torch.Tensor) -> torch.Tensor:
+            return F.cross_entropy(outputs["logits"].float(), labels, label_smoothing=label_smoothing)
 
-        return own
+        return smoothed
 
-    def decode(self, logits: Any) -> list[dict[str, Any]]:
-        return [self.labels.answer(row) for row in torch.as_tensor(logits).double().softmax(dim=-1).tolist()]
+    def decode(self, outputs: Outputs, features: Sequence[RelateFeature]) -> list[Answer]:
+        return [self.labels.answer(row) for row in outputs["logits"].double().softmax(dim=-1).tolist()]
 
     @property
-    def gives(self) -> dict[str, str]:
-        return dict(CHOSEN)
+    def answer_schema(self) -> dict[str, str]:
+        return dict(LABEL_ANSWER)
 
-    def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        return metrics.relations(answers, [given["label"] for given in predictions], self.options.other)
+    @classmethod
+    def ensemble_averaging(cls, options: RelateOptions) -> Averaging | None:
+        return "softmax"
 
-    def diagnose(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[Shown]:
+    def compute_metrics(self, columns: Columns, predictions: Sequence[Answer]) -> dict[str, float]:
+        predicted = [answer["label"] for answer in predictions]
+        return metrics.relations(columns["label"], predicted, self.options.no_relation_label)
+
+    @classmethod
+    def why_failed(
+        cls,
+        options: RelateOptions,
+        headline: str,
+        value: float,
+        truth: Sequence[Any] | None,
+        predictions: Sequence[Answer],
+    ) -> str:
+        """A run that gives one relation to every row has failed."""
+        return why_no_better_than_constant(value, truth or (), [answer["label"] for answer in predictions])
+
+    def error_tables(self, columns: Columns, predictions: Sequence[Answer]) -> list[ErrorTable]:
         """How often the relation is right and its direction wrong."""
         counts: dict[str, Counter[str]] = {}
-        for answer, given in zip(columns["label"], predictions, strict=True):
-            same = metrics.relation_of(answer) == metrics.relation_of(given["label"])
-            how = "right" if answer == given["label"] else "turned" if same else "other"
-            counts.setdefault(metrics.relation_of(answer), Counter())[how] += 1
+        for truth, answer in zip(columns["label"], predictions, strict=True):
+            same = metrics.relation_of(truth) == metrics.relation_of(answer["label"])
+            kind = "right" if truth == answer["label"] else "turned" if same else "other"
+            counts.setdefault(metrics.relation_of(truth), Counter())[kind] += 1
         rows: list[list[Any]] = [
-            [name, one.total(), *(one[how] for how in ("right", "turned", "other"))] for name, one in counts.items()
+            [name, count.total(), *(count[kind] for kind in ("right", "turned", "other"))]
+            for name, count in counts.items()
         ]
         rows.sort(key=lambda row: (-row[3], row[0]))
         names = ["relation", "rows", "right", "wrong direction", "other relation"]
         return [table("Direction", "the right relation in the wrong direction, most first", names, rows)]
 
-    def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
+    def check_answers(self, answers: Iterable[Any], where: Callable[[int], Location]) -> None:
         self.labels.check(([answer] for answer in answers), where)
 
-    def _feature(self, parts: Sequence[Part], frame: Frame, room: int) -> Feature:
+    def _feature(self, parts: Sequence[Part], frame: Frame, room: int) -> RelateFeature:
         """What the encoder gets of a text: all of it, or what is around its entities."""
         ids: list[int] = []
         marks: list[int] = []
@@ -191,35 +239,30 @@ class Relate(Task[RelateOptions]):
                 stretches[part.entity] = (start, len(ids) + len(part.ids))
             ids += part.ids
             marks += self._marks(part, parts)
-        shown = around(len(ids), room, *stretches.values())
-        kept = take(ids, shown)
-        feature: Feature = {
-            **frame.put_around(kept),
-            "tokens": sum(len(part.ids) for part in parts if part.role in {"text", "entity"}),
-            "cut": len(ids) - len(kept),
-        }
-        if self.options.read != "cls":
-            feature["marks"] = [*(0 for _ in frame.before), *take(marks, shown), *(0 for _ in frame.after)]
+        shown = ranges_around(len(ids), room, *stretches.values())
+        seen = take_ranges(ids, shown)
+        total = sum(len(part.ids) for part in parts if part.role in {"text", "entity"})
+        feature = cast(RelateFeature, flat(frame.put_around(seen), total, len(ids) - len(seen)))
+        if self.options.entity_pooling != "cls":
+            feature["marks"] = [*(0 for _ in frame.before), *take_ranges(marks, shown), *(0 for _ in frame.after)]
         return feature
 
     def _marks(self, part: Part, parts: Sequence[Part]) -> list[int]:
         """Which tokens of a part the head reads, by the number of their entity."""
-        spans = self.options.read == "spans" and any(
-            one.ids for one in parts if (one.entity, one.role) == (part.entity, "entity")
-        )
-        if spans:
+        has_tokens = any(other.ids for other in parts if (other.entity, other.role) == (part.entity, "entity"))
+        if self.options.entity_pooling == "mean" and has_tokens:
             return [part.entity if part.role == "entity" else 0] * len(part.ids)
-        return [part.entity if part.role == "open" and not place else 0 for place in range(len(part.ids))]
+        return [part.entity if part.role == "open" and not position else 0 for position in range(len(part.ids))]
 
 
 def _check_relation(row: Mapping[str, Any]) -> tuple[str, str] | None:
     """What is wrong with a row's marks."""
     try:
-        found = marked(row)
+        plain = marked(row)
     except DataError as error:
         return error.kind, str(error)
     for token in TOKENS["markers"]:
-        if any(token in text for text in (found.text, *(found.types or ()))):
+        if any(token in text for text in (plain.text, *(plain.types or ()))):
             return "mark-reserved", f"the row holds {token}, which is kept for the encoder. Write it otherwise."
     return None
 

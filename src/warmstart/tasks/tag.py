@@ -1,30 +1,45 @@
-"""tag: which words of a text belong together and what they are, as names, places and products."""
+"""tag: which words of a text belong together and what they are, such as names, places and products."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NotRequired, Self, cast
 
 import torch
 from torch.nn import functional as F
 
-from warmstart.data.schema import Column, Schema
-from warmstart.errors import DataError, RecipeError
+from warmstart.data.schema import Column, Row, Schema, Value
+from warmstart.errors import DataError, Location, RecipeError
 from warmstart.models.heads.crf import CRF, load_crf, save_crf
 from warmstart.options import Options
-from warmstart.tasks.base import Feature, Mixing, Shown, Task
+from warmstart.tasks.base import (
+    Answer,
+    Averaging,
+    Batch,
+    Columns,
+    ErrorTable,
+    FlatFeature,
+    Input,
+    LossFunction,
+    Outputs,
+    Task,
+)
 from warmstart.tasks.shared import metrics
 from warmstart.tasks.shared.entities import check_entities, matched, row_f1, segments
 from warmstart.tasks.shared.error_tables import table
 from warmstart.tasks.shared.labels import LabelMap
-from warmstart.tasks.shared.tagging import scored_pieces, target_tags, windowed, word_tags
-from warmstart.tasks.shared.tagging_units import Place, characters_of, joined, words_of
+from warmstart.tasks.shared.protocols import ReadsWindows
+from warmstart.tasks.shared.tagging import TagWindow, tag_windows, target_tags, tokens_of_units, word_tags
+from warmstart.tasks.shared.tagging_units import characters_of, joined, words_of
 from warmstart.tasks.shared.text_inputs import no_panic, pad, pad_labels
 from warmstart.text import tag_schemes as schemes
-from warmstart.text.alignment import Pieces, join_words, pieces
+from warmstart.text.alignment import CharSpan, TokenizedText, join_words, tokenize_with_offsets
 from warmstart.text.windows import Frame, Window
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 IGNORED = -100
 """The label of a token that is not scored."""
@@ -35,143 +50,203 @@ class TagOptions(Options):
 
     scheme: Literal["BIO", "IOBES"] = "BIO"
     """The tags the model learns: `BIO` (first word, other words), or `IOBES`, which marks last and single words too. A
-    file may be in any scheme: it is read into places and labels first."""
-    score_pieces: Literal["first", "last", "all"] = "first"
-    """Which of a word's pieces says its tag: the `first`, the `last`, or `all`, whose scores are averaged."""
+    file may be in any scheme: it is converted to spans and labels first."""
+    subtoken_pooling: Literal["first", "last", "mean"] = "first"
+    """Which of a word's tokens give its tag: the `first`, the `last`, or all of them, whose scores are averaged
+    (`mean`)."""
     crf: bool = False
     """Score the tags of a text together, with a linear-chain CRF (Lafferty et al. 2001): no tag then follows one that
-    it cannot. Its weights lie beside the model's; plain `transformers` leaves them out and gives each word's scores."""
-    units: Literal["word", "character"] = "word"
+    it cannot. Its weights lie next to the model's; plain `transformers` leaves them out and gives each word's
+    scores."""
+    tokenize_by: Literal["word", "character"] = "word"
     """What gets a tag: a `word` as the data gives it, or, in raw text, a stretch of letters and digits, any other sign
-    and every character of a script without spaces by itself; or each `character`, which the tokenizer then reads alone:
-    no entity begins or ends inside one."""
+    and every character of a script without spaces by itself; or each `character`, which is then tokenized alone: no
+    entity begins or ends inside one."""
+
+    synonyms: ClassVar[Mapping[str, str]] = {
+        "label_all_tokens": "subtoken_pooling",
+        "aggregation_strategy": "subtoken_pooling",
+        "tagging_scheme": "scheme",
+        "use_crf": "crf",
+    }
 
 
-class Tag(Task[TagOptions]):
-    """Places in a text, each with a label."""
+class TagFeature(FlatFeature):
+    """A window of a text, with the labels of its tokens or with what their scores are read by."""
+
+    labels: NotRequired[list[int]]
+    misaligned: NotRequired[int]
+    """How many entities of the row begin or end inside a unit, told by its first feature."""
+    units: NotRequired[list[CharSpan]]
+    """The characters of each unit of the text."""
+    unit_tokens: NotRequired[list[list[int]]]
+    """Of each unit that is read in this window, the tokens that give its tag."""
+    padded_left: NotRequired[bool]
+
+
+class Tag(ReadsWindows, Task[TagOptions, TagFeature]):
+    """Spans of a text, each with a label."""
 
     name = "tag"
     options_class = TagOptions
+    pipeline_tag = "token-classification"
     auto_class = "AutoModelForTokenClassification"
     headline = "f1"
-    own_windows = True
+    confusion_unit = "entities"
+    answer_fields = ("entities",)
+    row_score_name = "mean F1 of a row"
+    stores_row_scores = True
 
     def __init__(self, options: TagOptions, pair: bool, labels: LabelMap) -> None:
         super().__init__(options, pair)
-        if options.crf and options.score_pieces == "all":
-            raise RecipeError("task.crf: reads one piece a word; say task.score_pieces: first or last")
+        if options.crf and options.subtoken_pooling == "mean":
+            raise RecipeError("task.crf: reads one token a word; set task.subtoken_pooling: first or last")
         self.labels = labels
-        self.kinds = LabelMap(tuple(dict.fromkeys(schemes.split(name)[1] for name in labels.names if name != "O")))
+        types = (schemes.split_tag(name)[1] for name in labels.names if name != "O")
+        self.entity_types = LabelMap(tuple(dict.fromkeys(types)))
         self.crf: CRF | None = None
-
-    @classmethod
-    def mixing(cls, options: TagOptions) -> Mixing | None:
-        return None if options.crf else "softmax"
 
     @classmethod
     def schema(cls, options: TagOptions) -> Schema:
         return Schema(
             (
                 Column("text", "text", "the text"),
-                Column("words", "ranges", "where each word of the text stands, if it is cut already", required=False),
+                Column("words", "ranges", "where each word of the text is, if it is split already", required=False),
                 Column("entities", "entities", "what is learned: start, end and label of each", answer=True),
             ),
             check_entities,
         )
 
     @classmethod
-    def learn(cls, options: TagOptions, answers: Iterable[Any], pair: bool, saved: Any = None) -> Self:
+    def from_answers(
+        cls, options: TagOptions, answers: Iterable[Any], pair: bool, config: PreTrainedConfig | None = None
+    ) -> Self:
         metrics.need_seqeval()
-        kinds = {entity["label"] for answer in answers for entity in answer}
-        if not kinds:
+        types = {entity["label"] for answer in answers for entity in answer}
+        if not types:
             raise DataError(
                 "no training row has an entity, so there is nothing to learn; expected some. Are the tags in another "
                 "column (--column entities=NUMBER)?",
                 "label-one",
             )
-        labels = LabelMap(tuple(schemes.tags_of(options.scheme, sorted(kinds))))
-        if saved is not None:
-            labels = LabelMap.of_config(saved.id2label).same_as(labels)
+        labels = LabelMap(tuple(schemes.all_tags(options.scheme, sorted(types))))
+        if config is not None:
+            labels = LabelMap.from_config(config.id2label).reused_for(labels)
         return cls(options, pair, labels)
 
     @classmethod
-    def of(cls, options: TagOptions, pair: bool, config: Any) -> Self:
-        return cls(options, pair, LabelMap.of_config(config.id2label))
+    def from_config(cls, options: TagOptions, pair: bool, config: PreTrainedConfig) -> Self:
+        return cls(options, pair, LabelMap.from_config(config.id2label))
 
-    def config(self) -> dict[str, Any]:
-        return self.labels.config()
+    def config_kwargs(self) -> dict[str, Any]:
+        return self.labels.config_kwargs()
 
-    def ready(self, model: Any, folder: Path | None) -> Any:
-        self.restore(folder)
+    # The CRF.
+
+    def extend_model(self, model: PreTrainedModel, folder: Path | None) -> PreTrainedModel:
+        self.load_tensors(folder)
         if self.crf is not None:
             model.crf = self.crf.to(model.device)
             model.register_forward_hook(_with_crf)
         return model
 
-    def restore(self, folder: Path | None) -> None:
+    def plain_model(self, model: PreTrainedModel) -> PreTrainedModel:
+        return model  # the CRF is saved with it, and left out by who opens it without
+
+    def load_tensors(self, folder: Path | None) -> None:
         if self.options.crf:
-            self.crf = self._crf()
+            self.crf = self._new_crf()
             if folder is not None:
                 load_crf(self.crf, folder)
 
-    def keep(self, folder: Path) -> None:
+    def save_tensors(self, folder: Path) -> None:
         if self.crf is not None:
             save_crf(self.crf, folder)
 
-    def row(self, given: Any, number: int) -> Mapping[str, Any]:
-        """A text, or a list of its words; a row may say `words`, too."""
-        row: dict[str, Any] = {}
-        if isinstance(given, str):
-            row = {"text": given}
-        elif isinstance(given, Mapping):
-            row = {name: given[name] for name in ("text", "words") if name in given}
-        elif isinstance(given, Sequence) and given and all(isinstance(word, str) and word.strip() for word in given):
-            text, places = join_words(given)
-            row = {"text": text, "words": [{"start": start, "end": end} for start, end in places]}
+    def _new_crf(self) -> CRF:
+        """A CRF that knows which tags of the scheme may follow one another."""
+        names, fault = self.labels.names, schemes.transition_fault
+        scheme = self.options.scheme
+        steps = torch.tensor([[not fault(scheme, before, after) for after in names] for before in names])
+        starts = torch.tensor([not fault(scheme, "O", name) for name in names])
+        return CRF(steps, starts, torch.tensor([not fault(scheme, name, None) for name in names]))
+
+    # Rows to features.
+
+    def parse_input(self, text: Input, number: int) -> Row:
+        """A text, or a list of its words; a mapping may have `words`, too."""
+        row: Row = {}
+        if isinstance(text, str):
+            row = {"text": text}
+        elif isinstance(text, Mapping):
+            row = {name: text[name] for name in ("text", "words") if name in text}
+        elif isinstance(text, Sequence) and text and all(isinstance(word, str) and word.strip() for word in text):
+            whole, spans = join_words(text)
+            row = {"text": whole, "words": [{"start": start, "end": end} for start, end in spans]}
         if not isinstance(row.get("text"), str):
-            raise DataError(f"text {number}: found {given!r}; this model reads a text, or a list of words")
+            raise DataError(f"text {number}: found {text!r}; this model reads a text, or a list of words")
         if not row["text"].strip():
             raise DataError(f"text {number} is empty; expected text, as in a file")
-        if wrong := check_entities(row):
-            raise DataError(f"text {number}: {wrong[1]}", wrong[0])
+        if fault := check_entities(row):
+            raise DataError(f"text {number}: {fault[1]}", fault[0])
         return {"words": None, **row}
 
-    def encode(self, rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window) -> list[Feature]:
-        alone = self.options.units == "character"
+    def encode(self, rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[TagFeature]:
         with no_panic():
             frame = Frame.of(tokenizer, False)
-            found = pieces(tokenizer, rows["text"], "character" if alone else "text")
-        features: list[Feature] = []
-        left = tokenizer.padding_side == "left"
-        for number, (text, cut) in enumerate(zip(rows["text"], found, strict=True)):
-            given = rows["words"][number] if "words" in rows else None
-            units, scored = scored_pieces(self._units(text, given, cut), cut, self.options.score_pieces)
-            views = windowed(cut, scored, frame, window)
+            by: Literal["character", "text"] = "character" if self.options.tokenize_by == "character" else "text"
+            texts = tokenize_with_offsets(tokenizer, rows["text"], by)
+        features: list[TagFeature] = []
+        padded_left = tokenizer.padding_side == "left"
+        for sample, (text, tokens) in enumerate(zip(rows["text"], texts, strict=True)):
+            words = rows["words"][sample] if "words" in rows else None
+            units, scored = tokens_of_units(self._units(text, words, tokens), tokens, self.options.subtoken_pooling)
+            views = tag_windows(tokens, scored, frame, window)
             if "entities" not in rows:
-                features += ({**one, "at": at, "units": units, "left": left, "of": number} for one, _, at in views)
+                for view in views:
+                    feature = cast(TagFeature, {**view.feature, "unit_tokens": view.tokens, "units": units})
+                    features.append({**feature, "padded_left": padded_left, "sample": sample})
                 continue
-            tags, lost = target_tags(units, rows["entities"][number], self.options.scheme)
-            for one, own, at in views:
-                first = not features or features[-1]["of"] != number
-                features.append({**self._learned(one, own, at, tags), "of": number, "lost": lost * first})
+            tags, misaligned = target_tags(units, rows["entities"][sample], self.options.scheme)
+            for view in views:
+                first = not features or features[-1]["sample"] != sample
+                feature = cast(TagFeature, {**view.feature, "labels": self._token_labels(view, tags)})
+                features.append({**feature, "sample": sample, "misaligned": misaligned * first})
         return features
 
-    def collate(self, features: Sequence[Feature], tokenizer: Any) -> dict[str, Any]:
-        batch = pad(features, tokenizer)
+    def collate(self, features: Sequence[TagFeature], tokenizer: PreTrainedTokenizerBase) -> Batch:
+        batch: Batch = pad(features, tokenizer)
         if "labels" in features[0]:
-            batch["labels"] = pad_labels([one["labels"] for one in features], tokenizer, IGNORED)
+            batch["labels"] = pad_labels([feature["labels"] for feature in features], tokenizer, IGNORED)
         return batch
 
-    def counts(self, batch: Mapping[str, Any]) -> dict[str, int]:
+    def _units(self, text: str, words: Sequence[Any] | None, tokens: TokenizedText) -> list[CharSpan]:
+        """The units of a text, those without a token included."""
+        if words is not None and self.options.tokenize_by == "word":
+            return [(word["start"], word["end"]) for word in words]
+        split = characters_of if self.options.tokenize_by == "character" else words_of
+        return joined(split(text), tokens.offsets)
+
+    def _token_labels(self, view: TagWindow, tags: Sequence[str]) -> list[int]:
+        """The label of each token of a window; those that give no unit's tag are not scored."""
+        labels = [IGNORED] * len(view.feature["input_ids"])
+        for unit, tokens in zip(view.units, view.tokens, strict=True):
+            for token in tokens:
+                labels[token] = self.labels.ids[tags[unit]]
+        return labels
+
+    # Training.
+
+    def loss_counts(self, batch: Batch) -> dict[str, int]:
         return {"": int((batch["labels"] != IGNORED).sum())}
 
-    def loss(self, smoothing: float = 0.0) -> Callable[..., Any] | None:
-        if self.options.crf and smoothing:
+    def loss(self, label_smoothing: float = 0.0) -> LossFunction | None:
+        if self.options.crf and label_smoothing:
             raise RecipeError(
-                f"training.label_smoothing: found {smoothing}, but task.crf scores whole rows of tags; drop one"
+                f"training.label_smoothing: found {label_smoothing}, but task.crf scores whole rows of tags; drop one"
             )
 
-        def own(outputs: Any, labels: torch.Tensor) -> torch.Tensor:
+        def mean_over_units(outputs: Outputs, labels: torch.Tensor) -> torch.Tensor:
             scores, scored = outputs["logits"], labels != IGNORED
             if self.crf is not None:
                 # The scored tokens first, in order, as the CRF wants its words.
@@ -181,104 +256,96 @@ class Tag(Task[TagOptions]):
             else:
                 flat = scores.float().flatten(0, 1)
                 total = F.cross_entropy(
-                    flat, labels.flatten(), ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing
+                    flat, labels.flatten(), ignore_index=IGNORED, reduction="sum", label_smoothing=label_smoothing
                 )
-            return total / scored.sum().clamp(min=1)  # a batch may hold no word that has a piece
+            return total / scored.sum().clamp(min=1)  # a batch may hold no word that has a token
 
-        return own
+        return mean_over_units
 
-    def read(self, outputs: Mapping[str, Any], features: Sequence[Feature]) -> list[Any]:
-        """The scores of each feature's own units, the mean over the pieces that count."""
-        found = []
+    # Predicting.
+
+    def decode(self, outputs: Outputs, features: Sequence[TagFeature]) -> list[torch.Tensor]:
+        """The scores of each feature's own units, the mean over the tokens that count."""
+        decoded = []
         for scores, feature in zip(outputs["logits"], features, strict=True):
-            shift = len(scores) - len(feature["input_ids"]) if feature["left"] else 0
-            tokens = torch.tensor([token + shift for at in feature["at"] for token in at], dtype=torch.long)
-            counts = torch.tensor([len(at) for at in feature["at"]], dtype=torch.long)
+            shift = len(scores) - len(feature["input_ids"]) if feature["padded_left"] else 0
+            unit_tokens = feature["unit_tokens"]
+            tokens = torch.tensor([token + shift for some in unit_tokens for token in some], dtype=torch.long)
+            counts = torch.tensor([len(some) for some in unit_tokens], dtype=torch.long)
             unit = torch.repeat_interleave(torch.arange(len(counts)), counts)
             sums = torch.zeros(len(counts), scores.shape[1]).index_add_(0, unit, scores[tokens])
-            found.append(sums / counts.unsqueeze(1))
-        return found
+            decoded.append(sums / counts.unsqueeze(1))
+        return decoded
 
     @torch.no_grad()
-    def merge(self, row: Mapping[str, Any], features: Sequence[Feature], parts: Sequence[Any]) -> dict[str, Any]:
+    def merge(self, row: Mapping[str, Value], features: Sequence[TagFeature], parts: Sequence[torch.Tensor]) -> Answer:
         units, scores = features[0]["units"], torch.cat(list(parts))
         entities = []
         if len(units):
             if self.crf is not None:
-                best, chances = self.crf.best(scores), self.crf.marginals(scores)
+                best, probabilities = self.crf.decode(scores), self.crf.marginals(scores)
             else:
-                chances = scores.softmax(1)
-                best = chances.argmax(1).tolist()
-            each = chances.gather(1, torch.tensor(best).unsqueeze(1)).squeeze(1)
-            for first, stop, kind in schemes.spans([self.labels.names[tag] for tag in best], self.options.scheme):
+                probabilities = scores.softmax(1)
+                best = probabilities.argmax(1).tolist()
+            each = probabilities.gather(1, torch.tensor(best).unsqueeze(1)).squeeze(1)
+            tags = [self.labels.names[tag] for tag in best]
+            for first, stop, label in schemes.tags_to_spans(tags, self.options.scheme):
                 start, end = units[first][0], units[stop - 1][1]
-                entity = {"start": start, "end": end, "label": kind, "text": row["text"][start:end]}
+                entity = {"start": start, "end": end, "label": label, "text": row["text"][start:end]}
                 entities.append({**entity, "score": float(each[first:stop].double().mean())})
         if row.get("words") is None:
             return {"entities": entities}
         return {"entities": entities, "tags": word_tags(row["words"], entities, self.options.scheme)}
 
     @property
-    def gives(self) -> dict[str, str]:
+    def answer_schema(self) -> dict[str, str]:
         return {"entities": "text", "tags": "text"}
 
-    def metrics(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """By seqeval in its strict mode; each row is cut where any entity, true or given, begins or ends."""
-        both = [segments(gold, given["entities"]) for gold, given in zip(answers, predictions, strict=True)]
-        return metrics.entities([gold for gold, _ in both], [given for _, given in both])
+    @classmethod
+    def ensemble_averaging(cls, options: TagOptions) -> Averaging | None:
+        return None if options.crf else "softmax"
 
-    def scores(
-        self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]
-    ) -> Sequence[float] | None:
-        """F1 of each row; 1 where there is nothing to find and nothing was given."""
+    def confidence(self, answer: Answer) -> float | None:
+        """That of the surest entity."""
+        return max((float(entity["score"]) for entity in answer["entities"]), default=None)
+
+    # Evaluation.
+
+    def compute_metrics(self, columns: Columns, predictions: Sequence[Answer]) -> dict[str, float]:
+        """By seqeval in its strict mode; each row is split where any entity, true or predicted, begins or ends."""
         both = zip(columns["entities"], predictions, strict=True)
-        return [row_f1(gold, given["entities"]) for gold, given in both]
+        rows = [segments(truth, answer["entities"]) for truth, answer in both]
+        return metrics.entities([truth for truth, _ in rows], [predicted for _, predicted in rows])
 
-    def confused(self, answers: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    @classmethod
+    def row_scores(cls, options: TagOptions, columns: Columns, predictions: Sequence[Answer]) -> Sequence[float]:
+        """F1 of each row; 1 where there is nothing to find and nothing was predicted."""
+        both = zip(columns["entities"], predictions, strict=True)
+        return [row_f1(truth, answer["entities"]) for truth, answer in both]
+
+    def confusion_pairs(self, answers: Sequence[Any], predictions: Sequence[Answer]) -> list[tuple[str, str]]:
         """Types of entities that share a character; `O` where one side has nothing there."""
         both = zip(answers, predictions, strict=True)
-        return [(true, found) for gold, given in both for true, found, _ in matched(gold, given["entities"])]
+        return [(true, given) for truth, answer in both for true, given, _ in matched(truth, answer["entities"])]
 
-    def diagnose(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[Mapping[str, Any]]) -> list[Shown]:
+    def error_tables(self, columns: Columns, predictions: Sequence[Answer]) -> list[ErrorTable]:
         """What is wrong with the entities of each type."""
         kinds = ("right", "boundary", "type", "type and boundary", "missed", "spurious")
-        counts: dict[str, Counter[str]] = {name: Counter() for name in self.kinds.names}
-        for gold, given in zip(columns["entities"], predictions, strict=True):
-            for true, found, how in matched(gold, given["entities"]):
-                counts.setdefault(found if true == "O" else true, Counter())[how] += 1
-        rows = [[name, *(one[kind] for kind in kinds)] for name, one in counts.items()]
-        note = "by the type in the data; of spurious ones, by the type given"
+        counts: dict[str, Counter[str]] = {name: Counter() for name in self.entity_types.names}
+        for truth, answer in zip(columns["entities"], predictions, strict=True):
+            for true, given, kind in matched(truth, answer["entities"]):
+                counts.setdefault(given if true == "O" else true, Counter())[kind] += 1
+        rows = [[name, *(count[kind] for kind in kinds)] for name, count in counts.items()]
+        note = "by the type in the data; of spurious ones, by the predicted type"
         return [table("Kinds of error", note, ["type", *kinds], rows)]
 
-    def check_answers(self, answers: Iterable[Any], where: Callable[[int], str]) -> None:
-        self.kinds.check(([entity["label"] for entity in answer] for answer in answers), where)
-
-    def _units(self, text: str, given: Sequence[Any] | None, cut: Pieces) -> list[Place]:
-        """The units of a text, those without a piece included."""
-        if given is not None and self.options.units == "word":
-            return [(word["start"], word["end"]) for word in given]
-        cut_up = characters_of if self.options.units == "character" else words_of
-        return joined(cut_up(text), cut.places)
-
-    def _learned(self, feature: Feature, own: range, at: Sequence[Sequence[int]], tags: Sequence[str]) -> Feature:
-        """A feature with the label of each token; those that say no unit's tag are not scored."""
-        labels = [IGNORED] * len(feature["input_ids"])
-        for unit, tokens in zip(own, at, strict=True):
-            for token in tokens:
-                labels[token] = self.labels.ids[tags[unit]]
-        return {**feature, "labels": labels}
-
-    def _crf(self) -> CRF:
-        """A CRF that knows which tags of the scheme may follow one another."""
-        names, scheme = self.labels.names, self.options.scheme
-        steps = torch.tensor([[not schemes.fault(scheme, before, after) for after in names] for before in names])
-        starts = torch.tensor([not schemes.fault(scheme, "O", name) for name in names])
-        return CRF(steps, starts, torch.tensor([not schemes.fault(scheme, name, None) for name in names]))
+    def check_answers(self, answers: Iterable[Any], where: Callable[[int], Location]) -> None:
+        self.entity_types.check(([entity["label"] for entity in answer] for answer in answers), where)
 
 
-def _with_crf(model: Any, inputs: Any, outputs: Any) -> dict[str, Any] | None:
+def _with_crf(model: PreTrainedModel, inputs: object, outputs: Mapping[str, Any]) -> dict[str, Any] | None:
     """In training, the outputs with the CRF's weights: several processes take what is not in their graph for unused."""
-    return {**outputs, "crf": [one.clone() for one in model.crf.parameters()]} if model.training else None
+    return {**outputs, "crf": [weight.clone() for weight in model.crf.parameters()]} if model.training else None
 
 
 TASK = Tag

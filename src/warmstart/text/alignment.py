@@ -1,8 +1,8 @@
-"""Where each piece of a tokenizer stands in its text, as characters of the text as it was given.
+"""Which characters of a text each of its tokens covers, in the text as the user wrote it.
 
-A tagged word, an answer, an entity of a relation: whoever gives characters or asks for them stands on this. Fast
-tokenizers tell their places, which are put right here; for those in plain Python, such as `BertJapaneseTokenizer`, the
-pieces are found in the text again (see `matching.py`).
+Everything that is given or returned as characters stands on this: a tagged word, an answer, an entity of a relation.
+Fast tokenizers report offsets, which are corrected here; for slow ones in plain Python, such as
+`BertJapaneseTokenizer`, the tokens are located in the text again (see `token_matching.py`).
 """
 
 from __future__ import annotations
@@ -10,47 +10,50 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from warmstart.errors import ModelError
-from warmstart.text.piece_matching import find_pieces
+from warmstart.text.token_matching import CharSpan as CharSpan
+from warmstart.text.token_matching import find_offsets
 
-Place = tuple[int, int]
-"""Characters of a text, from the first to before the last."""
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
-MARKS = "▁Ġ"
+SPACE_MARKS = "▁Ġ"
 """What stands for the space before a word in SentencePiece and in byte-level vocabularies."""
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """The pieces of one text, without special tokens.
+class TokenizedText:
+    """The tokens of one text, without special tokens.
 
-    `text[start:end]` is what a piece stands for, without white space around it. Starts never go back. A piece that
-    stands for white space, or for nothing that is in the text, has an empty place. Several pieces share a place where
-    they are parts of one character: its bytes, or `株 式 会 社` of `㍿`. Accents, joiners and control characters that
-    the tokenizer drops belong to the piece that they directly follow.
+    `text[start:end]` is what a token covers, without white space around it. Starts never decrease. A token that
+    stands for white space, or for nothing in the text, has an empty span. Tokens share a span where they are parts of
+    one character: its bytes, or `株 式 会 社` of `㍿`. Accents, joiners and control characters that the tokenizer drops
+    belong to the token that they directly follow.
     """
 
     ids: list[int]
-    places: list[Place]
+    offsets: list[CharSpan]
 
 
-def pieces(tokenizer: Any, texts: Sequence[str], by: Literal["text", "character"] = "text") -> list[Pieces]:
-    """The pieces of each text with their places; the ids are those the tokenizer itself gives.
+def tokenize_with_offsets(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], by: Literal["text", "character"] = "text"
+) -> list[TokenizedText]:
+    """The tokens of each text with their character offsets; the ids are the tokenizer's own.
 
     Args:
-        by: `text` leaves the cutting to the tokenizer. `character` has it read every character alone, so that a piece
-            never crosses a boundary, wherever that is; meant for scripts without spaces and WordPiece vocabularies.
+        by: `text` leaves the splitting to the tokenizer. `character` tokenizes every character by itself, so that no
+            token ever crosses a boundary; meant for scripts without spaces and WordPiece vocabularies.
 
     Raises:
-        ModelError: The tokenizer's pieces cannot be found in the text.
+        ModelError: The tokens cannot be located in the text.
     """
     if by == "character":
         return _by_character(tokenizer, texts)
     if not texts:
         return []
-    found = tokenizer(
+    encoding = tokenizer(
         list(texts),
         add_special_tokens=False,
         return_attention_mask=False,
@@ -59,92 +62,95 @@ def pieces(tokenizer: Any, texts: Sequence[str], by: Literal["text", "character"
     )
     out = []
     for number, text in enumerate(texts):
-        ids: list[int] = found["input_ids"][number]
+        ids: list[int] = encoding["input_ids"][number]
         if tokenizer.is_fast:
             tokens = tokenizer.convert_ids_to_tokens(ids)
-            places = [_without_mark(text, *each) for each in zip(tokens, found["offset_mapping"][number], strict=True)]
+            mapping = encoding["offset_mapping"][number]
+            offsets = [_without_space_mark(text, token, span) for token, span in zip(tokens, mapping, strict=True)]
         else:
-            places = _find(tokenizer, text, ids)
-        out.append(Pieces(ids, _tidy(text, places)))
+            offsets = _locate(tokenizer, text, ids)
+        out.append(TokenizedText(ids, _tidy(text, offsets)))
     return out
 
 
-def owners(places: Iterable[Place], ranges: Sequence[Place]) -> list[int]:
-    """For each piece the range of characters (a word) it belongs to, or -1.
+def word_ids(offsets: Iterable[CharSpan], words: Sequence[CharSpan]) -> list[int]:
+    """For each token the index of the word it belongs to, or -1.
 
-    That is the first one the piece touches: a piece that covers parts of two words belongs to the first of them, and
-    the second may be left with none. A piece with an empty place belongs to no range.
+    That is the first word the token touches: a token that covers parts of two words belongs to the first of them, and
+    the second may be left without a token. A token with an empty span belongs to no word.
 
     Args:
-        ranges: In order, none overlapping another.
+        words: In order, without overlap.
     """
-    out, at = [], 0
-    for start, end in places:
-        while at < len(ranges) and ranges[at][1] <= start:
-            at += 1
-        out.append(at if at < len(ranges) and max(start, ranges[at][0]) < min(end, ranges[at][1]) else -1)
+    out, word = [], 0
+    for start, end in offsets:
+        while word < len(words) and words[word][1] <= start:
+            word += 1
+        touches = word < len(words) and max(start, words[word][0]) < min(end, words[word][1])
+        out.append(word if touches else -1)
     return out
 
 
-def join_words(words: Iterable[str], between: str = " ") -> tuple[str, list[Place]]:
-    """Given words (of a CoNLL file) as one text, and where in it each stands: the ranges for `owners`."""
-    ranges: list[Place] = []
+def join_words(words: Iterable[str], between: str = " ") -> tuple[str, list[CharSpan]]:
+    """Words (of a CoNLL file) joined to one text, and the span of each in it."""
+    spans: list[CharSpan] = []
     parts = list(words)
-    at = 0
+    start = 0
     for word in parts:
-        ranges.append((at, at + len(word)))
-        at += len(word) + len(between)
-    return between.join(parts), ranges
+        spans.append((start, start + len(word)))
+        start += len(word) + len(between)
+    return between.join(parts), spans
 
 
-def span_to_pieces(places: Sequence[Place], start: int, end: int) -> tuple[int, int] | None:
-    """Which pieces touch a span of characters, from the first to before the last; None where none does."""
-    touched = [number for number, (first, last) in enumerate(places) if max(first, start) < min(last, end)]
+def char_span_to_tokens(offsets: Sequence[CharSpan], start: int, end: int) -> tuple[int, int] | None:
+    """Which tokens touch a span of characters, from the first to before the last; None where none does."""
+    touched = [number for number, (first, last) in enumerate(offsets) if max(first, start) < min(last, end)]
     return (touched[0], touched[-1] + 1) if touched else None
 
 
-def pieces_to_span(places: Sequence[Place], first: int, stop: int) -> Place | None:
-    """The characters that pieces `first` to before `stop` stand for; None where they stand for none."""
-    full = [place for place in places[first:stop] if place[0] < place[1]]
-    return (full[0][0], max(end for _, end in full)) if full else None
+def tokens_to_char_span(offsets: Sequence[CharSpan], first: int, stop: int) -> CharSpan | None:
+    """The characters that tokens `first` to before `stop` cover; None where they cover none."""
+    filled = [span for span in offsets[first:stop] if span[0] < span[1]]
+    return (filled[0][0], max(end for _, end in filled)) if filled else None
 
 
-def _by_character(tokenizer: Any, texts: Sequence[str]) -> list[Pieces]:
+def _by_character(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[TokenizedText]:
     alphabet = sorted({character for text in texts for character in text if not character.isspace()})
-    known = {one: found.ids for one, found in zip(alphabet, pieces(tokenizer, alphabet), strict=True)}
+    encoded = tokenize_with_offsets(tokenizer, alphabet)
+    known = {character: tokens.ids for character, tokens in zip(alphabet, encoded, strict=True)}
     out = []
     for text in texts:
-        each = [(known.get(character, []), (at, at + 1)) for at, character in enumerate(text)]
-        ids = [one for some, _ in each for one in some]
-        places = [place for some, place in each for _ in some]
-        out.append(Pieces(ids, _tidy(text, places)))
+        characters = [(known.get(character, []), (at, at + 1)) for at, character in enumerate(text)]
+        ids = [token for tokens, _ in characters for token in tokens]
+        offsets = [span for tokens, span in characters for _ in tokens]
+        out.append(TokenizedText(ids, _tidy(text, offsets)))
     return out
 
 
-def _find(tokenizer: Any, text: str, ids: list[int]) -> list[Place]:
-    found = find_pieces(tokenizer, text, ids)
-    if found is None:
+def _locate(tokenizer: PreTrainedTokenizerBase, text: str, ids: list[int]) -> list[CharSpan]:
+    offsets = find_offsets(tokenizer, text, ids)
+    if offsets is None:
         raise ModelError(
-            f"{type(tokenizer).__name__}: its pieces cannot be found in the text {text[:60]!r}, so characters cannot "
-            "be told from pieces; take a model with a fast tokenizer (tokenizer.json)"
+            f"{type(tokenizer).__name__}: its tokens cannot be located in the text {text[:60]!r}, so characters cannot "
+            "be mapped to tokens; use a model with a fast tokenizer (tokenizer.json)"
         )
-    return found
+    return offsets
 
 
-def _without_mark(text: str, token: str, place: Place) -> Place:
-    """A space that a tokenizer put in itself is said to stand on the character after it; it stands for nothing."""
-    start, end = place
-    if token.strip(MARKS) == "" and text[start:end].strip(MARKS + " ") != "":
+def _without_space_mark(text: str, token: str, span: CharSpan) -> CharSpan:
+    """The span of a token; that of a space which the tokenizer added itself is empty, whatever it reports."""
+    start, end = span
+    if token.strip(SPACE_MARKS) == "" and text[start:end].strip(SPACE_MARKS + " ") != "":
         return start, start
     return start, end
 
 
-def _tidy(text: str, places: Iterable[Place]) -> list[Place]:
-    """Places without white space around them, never going back, and holding the dropped characters that follow them."""
-    out: list[Place] = []
+def _tidy(text: str, offsets: Iterable[CharSpan]) -> list[CharSpan]:
+    """Spans without white space around them, in order, extended by the dropped characters that follow them."""
+    out: list[CharSpan] = []
     last = 0
     seen = bytearray(len(text))
-    for start, end in places:
+    for start, end in offsets:
         start, end = max(start, last), max(end, start, last)
         while start < end and text[start].isspace():
             start += 1

@@ -1,15 +1,16 @@
-"""Batches: which rows an optimizer step learns from, in random order or grouped by length so that little is padding.
+"""Batches: the rows of each optimizer step, in random order or grouped by length so that little is padding.
 
 The samplers here are batch samplers of PyTorch and work with any `DataLoader`. The batches of an epoch depend on the
-seed and the epoch alone, so a training can go on from any step; every row is in exactly one of them. In a training of
-several processes each is told its number and gives that process's part of every step.
+seed and the epoch alone, so a training can resume at any step; every row is in exactly one of them. In a training of
+several processes each gives its own process's part of every step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
+import datasets
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
@@ -17,148 +18,156 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from warmstart.errors import DataError, RecipeError
+from warmstart.storage.json_files import JsonObject
 
-BUCKET = 100
-"""Steps whose rows are sorted together: more leave less padding, fewer more chance in who meets whom."""
+BUCKET_STEPS = 100
+"""Steps whose rows are sorted together: more leave less padding, fewer make batches more random."""
 
 Lengths = Sequence[int] | npt.NDArray[np.int64]
+Rows: TypeAlias = "datasets.Dataset | Sequence[JsonObject]"
 
 
-class RandomBatches(Sampler[list[int]]):
-    """Batches of rows in random order: what a `DataLoader` with `shuffle=True` gives, cut into processes' parts.
+class RandomBatchSampler(Sampler[list[int]]):
+    """Batches of rows in random order: those of a `DataLoader` with `shuffle=True`, divided between processes.
 
-    A last step with fewer rows comes last. Where it has fewer than there are processes, it is joined to the one
-    before, as no process may be without a row. The parts of a step then differ by one row at most.
+    A step with fewer rows comes last. Where it has fewer than there are processes, it is joined to the one before,
+    since no process may be without a row. The parts of a step then differ by one row at most.
 
     Args:
-        rows: How many rows there are.
-        batch: Rows a step learns from, on each process.
-        seed: Together with the epoch, decides the order.
-        processes: How many processes share each step.
-        process: Which of them this is.
+        num_rows: How many rows there are.
+        batch_size: Rows of a step, on each process.
+        seed: Determines the order, together with the epoch.
+        num_processes: How many processes share each step.
+        process_index: Which of them this is.
     """
 
-    def __init__(self, rows: int, batch: int = 32, *, seed: int = 0, processes: int = 1, process: int = 0) -> None:
-        if rows < processes:
-            raise DataError(f"{rows} rows cannot be shared by {processes} processes; start at most {max(rows, 1)}")
-        self.rows = rows
-        self.size = batch * processes
+    def __init__(
+        self, num_rows: int, batch_size: int = 32, *, seed: int = 0, num_processes: int = 1, process_index: int = 0
+    ) -> None:
+        if num_rows < num_processes:
+            raise DataError(
+                f"{num_rows} rows cannot be shared by {num_processes} processes; start at most {max(num_rows, 1)}"
+            )
+        self.num_rows = num_rows
+        self.step_size = batch_size * num_processes
         self.seed = seed
-        self.processes = processes
-        self.process = process
+        self.num_processes = num_processes
+        self.process_index = process_index
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch whose batches come next; without, each whole pass is followed by the next epoch's."""
+        """Set the epoch whose batches come next; if never called, each pass is followed by the next epoch."""
         self.epoch = epoch
 
     def __len__(self) -> int:
-        whole, left = divmod(self.rows, self.size)
-        return max(1, whole + (left >= self.processes))
+        whole, left = divmod(self.num_rows, self.step_size)
+        return max(1, whole + (left >= self.num_processes))
 
     def __iter__(self) -> Iterator[list[int]]:
         for step in self._steps(torch.Generator().manual_seed(self.seed + self.epoch)):
-            yield step[self.process :: self.processes].tolist()
+            yield step[self.process_index :: self.num_processes].tolist()
         self.epoch += 1
 
-    def _steps(self, random: torch.Generator) -> list[torch.Tensor]:
+    def _steps(self, generator: torch.Generator) -> list[torch.Tensor]:
         """The rows of each step, over all processes."""
-        order = torch.randperm(self.rows, generator=random)
-        ends = [self.size * (number + 1) for number in range(len(self) - 1)]
+        order = torch.randperm(self.num_rows, generator=generator)
+        ends = [self.step_size * (number + 1) for number in range(len(self) - 1)]
         return list(torch.tensor_split(order, ends))
 
 
-class LengthBatches(RandomBatches):
-    """Batches of rows of like length, in random order, so that little of a batch is padding.
+class LengthGroupedBatchSampler(RandomBatchSampler):
+    """Batches of rows of similar length, in random order, so that little of a batch is padding.
 
-    With `batch`, every step has the same number of rows: rows are shuffled, sorted by length within stretches of
-    `BUCKET` steps, cut into steps, and the steps shuffled. A shorter last step is left out of the sorting: its few rows
-    weigh more than others, and must not always be the longest.
+    With `batch_size`, every step has the same number of rows: rows are shuffled, sorted by length within buckets of
+    `BUCKET_STEPS` steps, divided into steps, and the steps shuffled. A shorter last step is not sorted: its few rows
+    have a larger weight, and must not always be the longest.
 
-    With `tokens`, a step has as many rows as fit so many tokens on each process, padding counted: long rows come in
-    smaller steps. All rows are sorted, equal lengths by chance, and cut from the longest down, the first cut at a
-    random place; the steps are shuffled. Every epoch has the same number of them, which schedules and resuming rest on.
+    With `batch_tokens`, a step has as many rows as fit so many tokens on each process, padding included: long rows come
+    in smaller steps. All rows are sorted, equal lengths in random order, and divided from the longest down, starting at
+    a random position; the steps are shuffled. Every epoch has the same number of steps, which schedules and resuming
+    depend on.
 
-    The gradient, with `tokens`: if each step takes the mean over its own rows, a row counts for more in a step of few,
-    so long texts for more than short ones. To learn from the mean over all rows, as steps of one size do, the sum over
-    a step's rows is to be divided by the same number in every step, `mean_rows`. `warmstart fit` does that; in a loop
-    of your own, multiply a step's mean loss by its number of rows over `mean_rows`.
+    The gradient, with `batch_tokens`: if each step took the mean over its own rows, a row would have a larger weight in
+    a step of few, so long texts a larger one than short ones. For the mean over all rows, as with steps of one size,
+    divide the sum over a step's rows by the same number in every step, `mean_rows`. `warmstart fit` does that; in a
+    training loop of your own, multiply a step's mean loss by its number of rows over `mean_rows`.
 
     Args:
-        lengths: Tokens of each row; `lengths_of` finds them.
-        batch: Rows a step learns from, on each process.
-        tokens: Instead of `batch`: the most tokens a step may have on each process, padding counted.
-        seed: Together with the epoch, decides everything random.
-        processes: How many processes share each step, in rows of like length.
-        process: Which of them this is.
+        lengths: Tokens of each row, as `row_lengths` gives them.
+        batch_size: Rows of a step, on each process.
+        batch_tokens: Instead of `batch_size`: the most tokens of a step on each process, padding included.
+        seed: Determines everything random, together with the epoch.
+        num_processes: How many processes share each step, in rows of similar length.
+        process_index: Which of them this is.
     """
 
     def __init__(
         self,
         lengths: Lengths,
-        batch: int = 32,
+        batch_size: int = 32,
         *,
-        tokens: int | None = None,
+        batch_tokens: int | None = None,
         seed: int = 0,
-        processes: int = 1,
-        process: int = 0,
+        num_processes: int = 1,
+        process_index: int = 0,
     ) -> None:
-        super().__init__(len(lengths), batch, seed=seed, processes=processes, process=process)
+        super().__init__(len(lengths), batch_size, seed=seed, num_processes=num_processes, process_index=process_index)
         self.lengths = torch.as_tensor(np.asarray(lengths, dtype=np.int64))
-        self.tokens = tokens
-        if tokens is None:
+        self.batch_tokens = batch_tokens
+        if batch_tokens is None:
             return
-        # Rows are taken as many at a time as there are processes, so that each has one; this is how many of the first
-        # of each fit a step. The few left over go with the shortest.
-        longest = self.lengths.sort(descending=True).values[: self.rows - self.rows % processes : processes]
-        if longest[0] > tokens:
+        # Rows are grouped by as many as there are processes, so that each process has one; this is how many groups fit
+        # a step, by the first row of each. The few rows left over go with the shortest.
+        end = self.num_rows - self.num_rows % num_processes
+        longest = self.lengths.sort(descending=True).values[:end:num_processes]
+        if longest[0] > batch_tokens:
             raise RecipeError(
-                f"training.batch_tokens: found {tokens}, but a row has {longest[0]} tokens; "
-                "give at least that, or a smaller window.max_tokens"
+                f"training.batch_tokens: found {batch_tokens}, but a row has {longest[0]} tokens; "
+                "set at least that, or a smaller window.max_tokens"
             )
-        self.fits = (tokens // longest.clamp(min=1)).tolist()
-        # One step more than the fewest: a first cut at a random place may need it, so it is always taken.
+        self.fits = (batch_tokens // longest.clamp(min=1)).tolist()
+        # One step more than the fewest: a random first cut may need it, so there always is one.
         self.count = min(len(self._cuts(self.fits[0])) + 1, len(self.fits))
 
     @property
     def mean_rows(self) -> float:
         """Rows of a step on one process, on average."""
-        return self.rows / len(self) / self.processes
+        return self.num_rows / len(self) / self.num_processes
 
     def __len__(self) -> int:
-        return super().__len__() if self.tokens is None else self.count
+        return super().__len__() if self.batch_tokens is None else self.count
 
-    def _steps(self, random: torch.Generator) -> list[torch.Tensor]:
-        steps, last = (self._by_tokens(random), []) if self.tokens else self._by_rows(random)
-        return [steps[index] for index in torch.randperm(len(steps), generator=random)] + last
+    def _steps(self, generator: torch.Generator) -> list[torch.Tensor]:
+        steps, last = (self._by_tokens(generator), []) if self.batch_tokens else self._by_rows(generator)
+        return [steps[index] for index in torch.randperm(len(steps), generator=generator)] + last
 
-    def _by_rows(self, random: torch.Generator) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    def _by_rows(self, generator: torch.Generator) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """Steps of one size, and a last one of another."""
-        steps = super()._steps(random)
-        whole = len(steps) - (len(steps[-1]) != self.size)
-        found: list[torch.Tensor] = []
-        for start in range(0, whole, BUCKET):
-            bucket = torch.cat(steps[start : min(start + BUCKET, whole)])
+        steps = super()._steps(generator)
+        whole = len(steps) - (len(steps[-1]) != self.step_size)
+        sorted_steps: list[torch.Tensor] = []
+        for start in range(0, whole, BUCKET_STEPS):
+            bucket = torch.cat(steps[start : min(start + BUCKET_STEPS, whole)])
             bucket = bucket[self.lengths[bucket].argsort(stable=True)]
-            found += bucket.tensor_split(len(bucket) // self.size)
-        return found, steps[whole:]
+            sorted_steps += bucket.tensor_split(len(bucket) // self.step_size)
+        return sorted_steps, steps[whole:]
 
-    def _by_tokens(self, random: torch.Generator) -> list[torch.Tensor]:
-        """Steps that fit the budget of tokens, as many in every epoch."""
-        shuffled = torch.randperm(self.rows, generator=random)
+    def _by_tokens(self, generator: torch.Generator) -> list[torch.Tensor]:
+        """Steps that fit the token budget, as many in every epoch."""
+        shuffled = torch.randperm(self.num_rows, generator=generator)
         order = shuffled[self.lengths[shuffled].argsort(stable=True, descending=True)]
-        cuts = self._cuts(int(torch.randint(1, self.fits[0] + 1, (), generator=random)))
+        cuts = self._cuts(int(torch.randint(1, self.fits[0] + 1, (), generator=generator)))
         if len(cuts) < self.count:
             starts = [0, *cuts[:-1]]
             largest = max(range(len(cuts)), key=lambda number: cuts[number] - starts[number])
             cuts.insert(largest, (starts[largest] + cuts[largest]) // 2)
-        return list(torch.tensor_split(order, [self.processes * cut for cut in cuts[:-1]]))
+        return list(torch.tensor_split(order, [self.num_processes * cut for cut in cuts[:-1]]))
 
     def _cuts(self, first: int) -> list[int]:
         """Where each step ends among rows sorted from the longest down, the first after `first` of them.
 
         Wherever the first cut is, there are as many steps as for the latest first cut, or one more: no cut comes later
-        than its like there, nor earlier than the one before that.
+        than the corresponding one there, nor earlier than the one before that.
         """
         cuts = [min(first, len(self.fits))]
         while cuts[-1] < len(self.fits):
@@ -166,14 +175,14 @@ class LengthBatches(RandomBatches):
         return cuts
 
 
-class EpochBatches(Sampler[list[tuple[int, int]]]):
-    """Batches whose rows are named by epoch and number: a loader's workers cannot know the epoch otherwise."""
+class EpochBatchSampler(Sampler[list[tuple[int, int]]]):
+    """Batches of pairs of epoch and row number: the workers of a data loader do not know the epoch otherwise."""
 
-    def __init__(self, batches: RandomBatches) -> None:
+    def __init__(self, batches: RandomBatchSampler) -> None:
         self.batches = batches
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch whose batches come next."""
+        """Set the epoch whose batches come next."""
         self.batches.set_epoch(epoch)
 
     def __len__(self) -> int:
@@ -185,70 +194,74 @@ class EpochBatches(Sampler[list[tuple[int, int]]]):
             yield [(epoch, row) for row in batch]
 
 
-class EpochRows(Dataset[Any]):
-    """Rows that are asked for by epoch and number, and say the `epoch` that they were asked for in."""
+class EpochDataset(Dataset[JsonObject]):
+    """Rows by epoch and number, each with its `epoch`."""
 
-    def __init__(self, rows: Any) -> None:
+    def __init__(self, rows: Rows) -> None:
         self.rows = rows
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, key: tuple[int, int]) -> dict[str, Any]:
+    def __getitem__(self, key: tuple[int, int]) -> JsonObject:
         return self.__getitems__([key])[0]
 
-    def __getitems__(self, keys: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
-        numbers = [number for _, number in keys]
-        found = (
-            self.rows.__getitems__(numbers)
-            if hasattr(self.rows, "__getitems__")
-            else [self.rows[number] for number in numbers]
-        )
-        return [{**row, "epoch": epoch} for row, (epoch, _) in zip(found, keys, strict=True)]
+    def __getitems__(self, keys: Sequence[tuple[int, int]]) -> list[JsonObject]:
+        rows = get_rows(self.rows, [number for _, number in keys])
+        return [{**row, "epoch": epoch} for row, (epoch, _) in zip(rows, keys, strict=True)]
 
 
-class Loader(DataLoader[Any]):
-    """A `DataLoader` over such batches that the Trainer can tell the epoch, as it does when it goes on from a step."""
+class EpochDataLoader(DataLoader[JsonObject]):
+    """A `DataLoader` over such batches with the `set_epoch` that a Trainer calls, as when it resumes."""
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch whose batches come next."""
+        """Set the epoch whose batches come next."""
         self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]
 
 
-def lengths_of(rows: Any, column: str = "input_ids") -> npt.NDArray[np.int64]:
-    """Tokens each row takes up; a row in slices, its number of slices times the longest, to which all are padded.
+def get_rows(rows: Rows, numbers: Sequence[int]) -> list[JsonObject]:
+    """Several rows by their numbers, all at once where that is possible."""
+    if hasattr(rows, "__getitems__"):
+        batch: list[JsonObject] = rows.__getitems__(numbers)
+        return batch
+    return [rows[number] for number in numbers]
+
+
+def row_lengths(rows: Rows, column: str = "input_ids") -> npt.NDArray[np.int64]:
+    """Tokens of each row; of a row in slices, their number times the longest, to which all are padded.
 
     Args:
-        rows: A `datasets.Dataset`, of which only this column is looked at, in place; or any sequence of mappings.
+        rows: A `datasets.Dataset`, of which only this column is read, in place; or any sequence of mappings.
     """
-    slices, longest = shapes_of(rows, column)
+    slices, longest = row_shapes(rows, column)
     return slices * longest
 
 
-def grouping_of(rows: Any) -> npt.NDArray[np.int64]:
-    """As how long each row is put among others of like length: its tokens, or its `length` where it says one.
+def grouping_lengths(rows: Rows) -> npt.NDArray[np.int64]:
+    """The length by which each row is grouped with others: its tokens, or its column `length` where there is one.
 
     Args:
-        rows: As in `lengths_of`.
+        rows: As in `row_lengths`.
     """
-    plain = not hasattr(rows, "with_format")
-    if "length" not in (next(iter(rows), ()) if plain else rows.column_names):
-        return lengths_of(rows)
-    if plain:
-        return np.array([row["length"] for row in rows], dtype=np.int64)
-    found: npt.NDArray[np.int64] = rows.select_columns(["length"]).with_format("arrow")[:]["length"].to_numpy()
-    return found
+    if isinstance(rows, datasets.Dataset):
+        if "length" not in rows.column_names:
+            return row_lengths(rows)
+        lengths: npt.NDArray[np.int64] = rows.select_columns(["length"]).with_format("arrow")[:]["length"].to_numpy()
+        return lengths
+    if "length" not in next(iter(rows), ()):
+        return row_lengths(rows)
+    return np.array([row["length"] for row in rows], dtype=np.int64)
 
 
-def shapes_of(rows: Any, column: str = "input_ids") -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """How many lists of tokens each row has, one where it is not in slices, and how long the longest of them is.
+def row_shapes(rows: Rows, column: str = "input_ids") -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """How many lists of tokens each row has, one where it is not in slices, and the length of the longest of them.
 
     Args:
-        rows: As in `lengths_of`.
+        rows: As in `row_lengths`.
     """
-    if not hasattr(rows, "with_format"):
-        found = np.array([_shape(row[column]) for row in rows], dtype=np.int64).reshape(-1, 2)
-        return found[:, 0], found[:, 1]
+    if not isinstance(rows, datasets.Dataset):
+        shapes = np.array([_shape(row[column]) for row in rows], dtype=np.int64).reshape(-1, 2)
+        return shapes[:, 0], shapes[:, 1]
     slices, longest = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for table in rows.select_columns([column]).with_format("arrow").iter(batch_size=10_000):
         for chunk in table.column(column).chunks:
@@ -265,5 +278,5 @@ def shapes_of(rows: Any, column: str = "input_ids") -> tuple[npt.NDArray[np.int6
     return np.concatenate(slices), np.concatenate(longest)
 
 
-def _shape(ids: Any) -> tuple[int, int]:
+def _shape(ids: Sequence[Any]) -> tuple[int, int]:
     return (len(ids), max(map(len, ids))) if len(ids) and hasattr(ids[0], "__len__") else (1, len(ids))

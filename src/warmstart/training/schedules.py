@@ -1,104 +1,119 @@
-"""Schedules: how the learning rate goes over a training, as a factor of its peak at every step.
+"""Learning rate schedules: the learning rate at every step of a training, as a factor of its peak.
 
-All are closed forms of the step, so that any of them can be plotted, checked and gone on with from any step.
+All are closed forms of the step, so that any of them can be plotted, checked and resumed at any step. Another package
+adds one by an entry point of the group `warmstart.schedules`: see `Schedule`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
+from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from warmstart.errors import RecipeError, nearest
+from warmstart.errors import PluginError
+from warmstart.runtime import plugins
 
 Form = Callable[[float, float], float]
-"""Factor at a place in what follows the warm-up, 0 to 1, given 1/ratio."""
+"""The factor after the warm-up, given the progress, from 0 to 1, and the lowest factor, 1/`lr_ratio`."""
+Schedule = tuple[Callable[[float], float], Form]
+"""Where the warm-up starts, given the lowest factor, and the form after it. A plugin may be a `Form` alone, with a
+warm-up from zero."""
 
 
-def factor(name: str, step: int, steps: int, warmup: float = 0.1, ratio: float = 32.0) -> float:
-    """What the peak rate is multiplied by at a step, counted from 0.
+def lr_factor(name: str, step: int, steps: int, warmup: float = 0.1, lr_ratio: float = 32.0) -> float:
+    """The factor of the peak learning rate at a step, counted from 0.
 
     Args:
-        name: One of `SCHEDULES`.
+        name: One of `SCHEDULES`, or a schedule that another package adds.
         steps: All steps of the training.
-        warmup: The share of them over which the rate rises in a straight line.
-        ratio: How many times smaller the lowest rate is than the peak, for the schedules that have a lowest one.
+        warmup: Steps over which the learning rate rises linearly: below 1 a share of all, from 1 on a number.
+        lr_ratio: How many times smaller than the peak the lowest learning rate is, for the schedules that have one.
     """
-    check(name)
-    cut = math.ceil(steps * warmup) if warmup < 1 else min(int(warmup), steps)
-    low = 1 / ratio
-    start, after = SCHEDULES[name]
-    if step < cut:
-        bottom, top = start(low), after(0.0, low)
-        return bottom + (top - bottom) * step / cut
-    return after(min((step - cut) / max(steps - cut, 1), 1.0), low)
+    warmup_steps = math.ceil(steps * warmup) if warmup < 1 else min(int(warmup), steps)
+    low = 1 / lr_ratio
+    start, form = _schedule(name)
+    if step < warmup_steps:
+        bottom, top = start(low), form(0.0, low)
+        return bottom + (top - bottom) * step / warmup_steps
+    return form(min((step - warmup_steps) / max(steps - warmup_steps, 1), 1.0), low)
 
 
-def schedule(
-    optimizer: Any,
+def make_scheduler(
+    optimizer: Optimizer,
     name: str,
     steps: int,
     warmup: float = 0.1,
-    ratio: float = 32.0,
-    without_correction: tuple[float, float] | None = None,
+    lr_ratio: float = 32.0,
+    uncorrected_betas: tuple[float, float] | None = None,
 ) -> LambdaLR:
-    """A PyTorch scheduler for any optimizer; each parameter group goes from its own peak rate.
+    """A PyTorch scheduler for any optimizer; each parameter group follows the schedule from its own peak.
 
     Args:
-        without_correction: The betas of an Adam whose correction is taken back, see `uncorrected`; None to leave it.
+        uncorrected_betas: The betas of an Adam whose bias correction is undone, see `undo_bias_correction`.
     """
-    check(name)
+    check_schedule(name)
 
-    def at(step: int) -> float:
-        found = factor(name, step, steps, warmup, ratio)
-        return found * uncorrected(step, without_correction) if without_correction else found
+    def factor(step: int) -> float:
+        value = lr_factor(name, step, steps, warmup, lr_ratio)
+        return value * undo_bias_correction(step, uncorrected_betas) if uncorrected_betas else value
 
-    return LambdaLR(optimizer, at)
-
-
-def check(name: str) -> None:
-    """Refuse a name that is no schedule's."""
-    if name not in SCHEDULES:
-        raise RecipeError(f"training.lr_schedule: found {name!r}; {nearest(name, SCHEDULES)}")
+    return LambdaLR(optimizer, factor)
 
 
-def uncorrected(step: int, betas: tuple[float, float] = (0.9, 0.999)) -> float:
-    """What turns the rate of Adam into that of BERT's first optimizer, which left the correction of its bias out.
+def check_schedule(name: str) -> None:
+    """Refuse a name that no schedule has."""
+    plugins.check("schedules", name, "training.lr_schedule")
 
-    Its first steps are then up to three times too long, which is what makes small data sets fail by the seed
-    ("Revisiting Few-sample BERT Fine-tuning", Zhang et al. 2021, §4). For looking at that, not for use.
+
+def undo_bias_correction(step: int, betas: tuple[float, float] = (0.9, 0.999)) -> float:
+    """The factor that turns Adam's learning rate into that of BERT's original optimizer, without bias correction.
+
+    Its first steps are up to three times too long, which makes some seeds fail on small data ("Revisiting Few-sample
+    BERT Fine-tuning", Zhang et al. 2021, §4). For studying that, not for use.
     """
     first, second = betas
     return (1 - first ** (step + 1)) / math.sqrt(1 - second ** (step + 1))
 
 
-def _line_down(place: float, low: float) -> float:
-    return 1 - place
+def _schedule(name: str) -> Schedule:
+    check_schedule(name)
+    built_in: Mapping[str, Schedule | Form] = SCHEDULES
+    schedule = plugins.load("schedules", name, built_in)
+    pair = schedule if isinstance(schedule, tuple) else (_zero, schedule)
+    if len(pair) != 2 or not all(map(callable, pair)):
+        raise PluginError(
+            f"{plugins.described('schedules', name)}: found {schedule!r}, expected a function, or a pair of functions"
+        )
+    return pair
 
 
-def _cosine_down(place: float, low: float) -> float:
+def _linear(progress: float, low: float) -> float:
+    return 1 - progress
+
+
+def _cosine(progress: float, low: float) -> float:
     """Half a cosine from the peak to zero ("SGDR", Loshchilov and Hutter 2017, eq. 5), in one cycle."""
-    return (1 + math.cos(math.pi * place)) / 2
+    return (1 + math.cos(math.pi * progress)) / 2
 
 
-def _slanted(place: float, low: float) -> float:
-    """The long side of the slanted triangle, down to the lowest rate (ULMFiT, Howard and Ruder 2018, eq. 3)."""
-    return low + (1 - low) * (1 - place)
+def _slanted_triangular(progress: float, low: float) -> float:
+    """The long side of the slanted triangle, down to the lowest factor (ULMFiT, Howard and Ruder 2018, eq. 3)."""
+    return low + (1 - low) * (1 - progress)
 
 
-def _cosine_up(place: float, low: float) -> float:
-    """Annealing run backwards: half a cosine from the lowest rate up to the peak, reached at the last step."""
-    return low + (1 - low) * (1 - math.cos(math.pi * place)) / 2
+def _reverse_annealing(progress: float, low: float) -> float:
+    """Annealing in reverse: half a cosine from the lowest factor up to the peak, reached at the last step."""
+    return low + (1 - low) * (1 - math.cos(math.pi * progress)) / 2
 
 
-def _stable_then_down(place: float, low: float) -> float:
-    """At its peak, then over the last fifth in a straight line to zero ("MiniCPM", Hu et al. 2024, eq. 1)."""
-    return 1.0 if place <= 0.8 else (1 - place) / 0.2
+def _stable_decay(progress: float, low: float) -> float:
+    """At its peak, then over the last fifth linearly to zero ("MiniCPM", Hu et al. 2024, eq. 1)."""
+    return 1.0 if progress <= 0.8 else (1 - progress) / 0.2
 
 
-def _flat(place: float, low: float) -> float:
+def _constant(progress: float, low: float) -> float:
     return 1.0
 
 
@@ -110,12 +125,12 @@ def _low(low: float) -> float:
     return low
 
 
-SCHEDULES: dict[str, tuple[Callable[[float], float], Form]] = {
-    "linear": (_zero, _line_down),
-    "cosine": (_zero, _cosine_down),
-    "constant": (_zero, _flat),
-    "slanted-triangular": (_low, _slanted),
-    "reverse-annealing": (_zero, _cosine_up),
-    "warmup-stable-decay": (_zero, _stable_then_down),
+SCHEDULES: dict[str, Schedule] = {
+    "linear": (_zero, _linear),
+    "cosine": (_zero, _cosine),
+    "constant": (_zero, _constant),
+    "slanted-triangular": (_low, _slanted_triangular),
+    "reverse-annealing": (_zero, _reverse_annealing),
+    "warmup-stable-decay": (_zero, _stable_decay),
 }
-"""Each schedule: where its warm-up starts, and its form after the warm-up."""
+"""Our own schedules."""

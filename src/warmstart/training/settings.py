@@ -1,21 +1,20 @@
-"""How to train, as plain values, and the arguments of `transformers.Trainer` that they make."""
+"""How to train, as plain values, and the arguments of `transformers.Trainer` for them."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 import transformers
 
 from warmstart.errors import RecipeError, nearest
 from warmstart.models.precision import Precision
-from warmstart.runtime.trackers import trackers_of
+from warmstart.runtime.trackers import resolve_trackers
+from warmstart.storage.json_files import JsonObject
 
-_SAID_ELSEWHERE = {
+_SET_ELSEWHERE = {
     "output_dir": "--out",
     "learning_rate": "training.learning_rate",
     "lr_scheduler_type": "training.lr_schedule",
@@ -32,24 +31,27 @@ _SAID_ELSEWHERE = {
     "seed": "seed",
     "data_seed": "seed",
     "disable_tqdm": "--json",
-    "eval_strategy": "nothing: the finished model is measured on dev and test",
     "save_strategy": "checkpoints.every_steps or checkpoints.every_minutes",
     "save_steps": "checkpoints.every_steps",
     "save_total_limit": "checkpoints.keep_last",
-    "save_only_model": "nothing: a checkpoint is complete, or it is none",
-    "resume_from_checkpoint": "nothing: the same command on the same folder goes on",
-    "ignore_data_skip": "nothing: a resumed training sees the rows it would have seen",
-    "remove_unused_columns": "nothing: the task chooses its columns",
     "train_sampling_strategy": "training.batching",
-    "dataloader_drop_last": "nothing: no row is dropped",
-    "accelerator_config": "nothing: each step is shared between processes without a row twice",
 }
-"""Arguments of the Trainer that a field of the recipe holds, and the field."""
+"""Arguments of the Trainer that are fields of the recipe or options, and which."""
+_FIXED = {
+    "eval_strategy": "the finished model is evaluated on dev and test",
+    "save_only_model": "a checkpoint is always complete",
+    "resume_from_checkpoint": "the same command on the same folder resumes",
+    "ignore_data_skip": "a resumed training sees the rows it would have seen",
+    "remove_unused_columns": "the task chooses its columns",
+    "dataloader_drop_last": "no row is dropped",
+    "accelerator_config": "each step is shared between processes without a row twice",
+}
+"""Arguments of the Trainer that cannot be set, and why."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train; the meaning of each is under the recipe's field of the same name."""
+    """How to train; each is explained under the recipe's field of the same name."""
 
     learning_rate: float = 5e-5
     lr_schedule: str = "linear"
@@ -75,13 +77,13 @@ class Settings:
     unfreeze: str = "all"
     unfreeze_every: int | None = None
     seed: int = 0
-    trainer: Mapping[str, Any] = field(default_factory=dict)
+    trainer: JsonObject = field(default_factory=dict)
 
 
-def arguments(settings: Settings, folder: Path, precision: Precision) -> transformers.TrainingArguments:
+def training_arguments(settings: Settings, folder: Path, precision: Precision) -> transformers.TrainingArguments:
     """The Trainer's arguments for these settings, refusing what it does not know."""
     check_trainer_options(settings.trainer)
-    ours: dict[str, Any] = {
+    ours: dict[str, object] = {
         "output_dir": str(folder),
         "learning_rate": settings.learning_rate,
         "max_steps": settings.max_steps or -1,
@@ -108,12 +110,14 @@ def arguments(settings: Settings, folder: Path, precision: Precision) -> transfo
         raise RecipeError(f"trainer: {error}") from None
 
 
-def check_trainer_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that the Trainer lacks, or that a field of the recipe holds, and trackers it cannot use."""
-    known = {one.name for one in dataclasses.fields(transformers.TrainingArguments) if one.init}
+def check_trainer_options(options: JsonObject) -> None:
+    """Refuse options that the Trainer lacks, or that a field of the recipe sets, and trackers it cannot use."""
+    known = {argument.name for argument in dataclasses.fields(transformers.TrainingArguments) if argument.init}
     for name in options:
-        if name in _SAID_ELSEWHERE:
-            raise RecipeError(f"trainer.{name}: say it with {_SAID_ELSEWHERE[name]}")
+        if name in _SET_ELSEWHERE:
+            raise RecipeError(f"trainer.{name}: set {_SET_ELSEWHERE[name]} instead")
+        if name in _FIXED:
+            raise RecipeError(f"trainer.{name}: cannot be set: {_FIXED[name]}; leave it out")
         if name not in known:
             raise RecipeError(f"trainer.{name} is not one of TrainingArguments; {nearest(name, known)}")
-    trackers_of(options.get("report_to"))
+    resolve_trackers(options.get("report_to"))

@@ -1,62 +1,68 @@
-"""Which batches a training has, and how many steps: what its settings ask for, given the rows."""
+"""The batches of a training and its number of steps, from its settings and rows."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
-
-import transformers
+from typing import TYPE_CHECKING
 
 from warmstart.errors import RecipeError
-from warmstart.training.batches import LengthBatches, RandomBatches, grouping_of
-from warmstart.training.settings import Settings, arguments
-from warmstart.training.task_sampling import Mixed, MixedBatches
+from warmstart.training.batches import LengthGroupedBatchSampler, RandomBatchSampler, Rows, grouping_lengths
+from warmstart.training.settings import Settings, training_arguments
+from warmstart.training.task_sampling import MultiTaskBatchSampler, MultiTaskRows
 
-FEWEST_EPOCHS = 3
-"""Epochs where none are asked for and there are rows enough."""
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
 
-
-def steps_of(rows: Any, settings: Settings) -> tuple[RandomBatches, int]:
-    """The batches of an epoch, and how many optimizer steps the training takes if nothing stops it early."""
-    args = arguments(settings, Path(), "fp32")
-    batches = batches_of(rows, settings, args)
-    epoch = math.ceil(len(batches) / args.gradient_accumulation_steps)
-    return batches, settings.max_steps or math.ceil(epochs_of(settings, len(batches)) * epoch)
+DEFAULT_EPOCHS = 3
+"""Epochs where none are set and there are enough rows."""
 
 
-def batches_of(rows: Any, settings: Settings, args: transformers.TrainingArguments) -> RandomBatches:
-    """The batches that the settings ask for, those of this process."""
-    mine = {"processes": args.world_size, "process": args.process_index}
-    if isinstance(rows, Mixed):
-        mixed = MixedBatches(
-            rows, args.train_batch_size, by_length=settings.batching == "by-length", seed=settings.seed, **mine
-        )
-        steps = len(mixed) / args.gradient_accumulation_steps
-        mixed.epochs = settings.max_steps / steps if settings.max_steps else epochs_of(settings, len(mixed))
-        return mixed
+def count_steps(rows: Rows | MultiTaskRows, settings: Settings) -> tuple[RandomBatchSampler, int]:
+    """The batches of an epoch, and the number of optimizer steps if nothing stops the training early."""
+    args = training_arguments(settings, Path(), "fp32")
+    batches = make_batches(rows, settings, args)
+    steps = math.ceil(len(batches) / args.gradient_accumulation_steps)
+    return batches, settings.max_steps or math.ceil(count_epochs(settings, len(batches)) * steps)
+
+
+def make_batches(rows: Rows | MultiTaskRows, settings: Settings, args: TrainingArguments) -> RandomBatchSampler:
+    """The batches for these settings, those of this process."""
+    process = {"num_processes": args.world_size, "process_index": args.process_index}
+    if isinstance(rows, MultiTaskRows):
+        by_length = settings.batching == "by-length"
+        batches = MultiTaskBatchSampler(rows, args.train_batch_size, by_length=by_length, seed=settings.seed, **process)
+        steps = len(batches) / args.gradient_accumulation_steps
+        batches.epochs = settings.max_steps / steps if settings.max_steps else count_epochs(settings, len(batches))
+        return batches
     if settings.batching == "random" and not settings.batch_tokens:
-        return RandomBatches(len(rows), args.train_batch_size, seed=settings.seed, **mine)
-    return grouped(rows, settings, args.train_batch_size, **mine)
+        return RandomBatchSampler(len(rows), args.train_batch_size, seed=settings.seed, **process)
+    return length_grouped_batches(rows, settings, args.train_batch_size, **process)
 
 
-def epochs_of(settings: Settings, batches: int) -> float:
-    """As many epochs as are asked for; else three, or as many as `least_steps` needs."""
+def count_epochs(settings: Settings, batches: int) -> float:
+    """The number of epochs that is set; else three, or as many as `min_steps` needs."""
     if settings.epochs is not None:
         return settings.epochs
     steps = math.ceil(batches / settings.trainer.get("gradient_accumulation_steps", 1))
-    return float(max(FEWEST_EPOCHS, math.ceil((settings.min_steps or 0) / steps)))
+    return float(max(DEFAULT_EPOCHS, math.ceil((settings.min_steps or 0) / steps)))
 
 
-def passes(args: transformers.TrainingArguments, batches: int) -> int:
-    """How many epochs are begun in the training."""
+def count_started_epochs(args: TrainingArguments, batches: int) -> int:
+    """How many epochs the training starts, the last of which may end early."""
     steps = math.ceil(batches / args.gradient_accumulation_steps)
     epochs: float = args.max_steps / steps if args.max_steps > 0 else args.num_train_epochs
     return math.ceil(epochs)
 
 
-def grouped(rows: Any, settings: Settings, batch: int, **mine: int) -> LengthBatches:
-    """Batches of rows of like length, by number or by tokens."""
+def length_grouped_batches(
+    rows: Rows, settings: Settings, batch_size: int, **process: int
+) -> LengthGroupedBatchSampler:
+    """Batches of rows of similar length, by number of rows or of tokens."""
     if settings.batching == "random":
-        raise RecipeError("training.batch_tokens: needs rows of like length together; drop training.batching: random")
-    return LengthBatches(grouping_of(rows), batch, tokens=settings.batch_tokens, seed=settings.seed, **mine)
+        raise RecipeError(
+            "training.batch_tokens: needs rows of similar length in a batch; leave training.batching: random out"
+        )
+    return LengthGroupedBatchSampler(
+        grouping_lengths(rows), batch_size, batch_tokens=settings.batch_tokens, seed=settings.seed, **process
+    )

@@ -36,6 +36,6 @@ CASES = {
         opened,
         "a good film " * 400,
         [""],
-        {"task.labels": "many"},
+        {"task.multi_label": True},
     ),
 }

@@ -32,14 +32,14 @@ def opened(folder, text):
 
 ELSEWHERE = ("distilbert", "electra", "deberta-v2", "mpnet", "modernbert")
 CASES = {
-    "": Case(ROWS, ASKED, opened, LONG, REFUSED, {"task.mask": 0.3}, XLNET),
+    "": Case(ROWS, ASKED, opened, LONG, REFUSED, {"task.mlm_probability": 0.3}, XLNET),
     "sop": Case(
         SENTENCES,
         ASKED,
         opened,
         LONG,
         REFUSED,
-        {"task.objective": "mlm+sop", "task.mask": 0.3, "task.unit": "word"},
+        {"task.objective": "mlm+sop", "task.mlm_probability": 0.3, "task.masking": "whole-word"},
         XLNET | dict.fromkeys(ELSEWHERE, "two stock heads for pairs and one of our own are enough"),
     ),
 }

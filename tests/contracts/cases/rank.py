@@ -40,5 +40,5 @@ def together(folder, given):
 
 CASES = {
     "": Case(PAIRS, ASKED, vectors, LONG, REFUSED, {"task.rows": "pairs", "training.max_steps": 120}),
-    "cross": Case(LABELLED, ASKED, together, LONG, REFUSED, {"task.kind": "cross"}),
+    "cross": Case(LABELLED, ASKED, together, LONG, REFUSED, {"task.encoder": "cross"}),
 }

@@ -1,10 +1,11 @@
-"""What is looked for in rows that could be read: texts, answers, and rows that are too alike.
+"""Checks of rows that could be read: texts, answers, and rows that are too similar.
 
-sightings    where each kind was seen, told as one finding a kind
-characters   what a text may hold that was hardly meant, as patterns
-texts        odd characters, empty words, lengths
+collector    where each kind of finding occurs, reported as one finding per kind
+characters   what a text may contain that was hardly intended, as patterns
+texts        odd characters, placeholders such as NA, lengths
 answers      labels that are nearly another, rare or suspicious; scores
-spans        answers with their places
-twins        rows with the same text, inside a part and across parts
-    ids          rows that have one id
+spans        answers with their positions
+relevance    queries without a relevant document
+duplicates   rows with the same text, within a part and across parts
+ids          rows that share an id
 """

@@ -1,29 +1,28 @@
-"""Answers looked at together: labels that are nearly another, rare or suspicious; scores far from the rest."""
+"""Checks of all answers together: labels that are nearly another, rare or suspicious; scores far from the rest."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 
-from warmstart.data.checks.characters import HIDDEN, NOTHING
-from warmstart.data.checks.collector import Sightings, shown
-from warmstart.data.split import fold
+from warmstart.data.checks.characters import HIDDEN, PLACEHOLDER
+from warmstart.data.checks.collector import FindingCollector, shown
+from warmstart.data.split import fold_text
 from warmstart.data.table import Table
 
-FEW = 20
-"""Below so many rows, how often a label stands says little."""
-LONGEST = 100
-"""Characters of a label past which it looks like a text."""
-MOST = 0.95
-"""Share of one label past which the rest hardly counts."""
-VALUES, NUMBERS = 5, 50
-"""So many different fractions, or whole numbers, look like a score."""
-SPREAD = 10
-"""A score is far from the others at so many times the middle half's width from their median."""
+MIN_ROWS = 20
+"""With fewer rows, how often a label occurs means little."""
+MAX_LABEL = 100
+"""Characters of a label; a longer one looks like a text."""
+MAX_SHARE = 0.95
+"""Share of one label; above it, the others hardly count."""
+MIN_FRACTIONS, MIN_INTEGERS = 5, 50
+"""From this many different fractions, or integers, labels look like a score."""
+OUTLIER = 10
+"""A score is an outlier from this many times the interquartile range away from the median."""
 
 _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 
@@ -32,83 +31,93 @@ Labels = dict[str, tuple[int, int]]
 
 
 def labels_of(table: Table, answer: str) -> Labels:
-    """Count the labels of a column of one label, or of several, a row."""
-    found: Labels = {}
+    """Count the labels of a column with one label, or several, per row."""
+    labels: Labels = {}
     for row, value in enumerate(table.column(answer)):
         for label in value if isinstance(value, list) else (value,):
             label = label["label"] if isinstance(label, dict) else label
-            count, first = found.get(label, (0, row))
-            found[label] = (count + 1, first)
-    return found
+            count, first = labels.get(label, (0, row))
+            labels[label] = (count + 1, first)
+    return labels
 
 
-def check_labels(seen: Sightings, labels: Labels) -> None:
-    """Look at each label by itself and beside the others."""
+def check_labels(collector: FindingCollector, labels: Labels) -> None:
+    """Check each label by itself and against the others."""
     for label, (count, first) in sorted(labels.items(), key=lambda item: item[1][1]):
-        if NOTHING.fullmatch(label):
-            seen.see("label-na", first, f"the label {shown(label)} is a word for nothing, kept as a label", count)
+        if PLACEHOLDER.fullmatch(label):
+            message = f"the label {shown(label)} is a placeholder for a missing value, kept as a label"
+            collector.add_row("label-na", first, message, count)
         if HIDDEN.search(label):
-            seen.see("label-hidden", first, f"the label {shown(label)} holds a character that is not seen", count)
+            message = f"the label {shown(label)} contains an invisible character"
+            collector.add_row("label-hidden", first, message, count)
         if unicodedata.normalize("NFC", label) != label:
-            seen.see("label-nfc", first, f"the label {label!a} is not in form NFC", count)
-        if len(label) > LONGEST:
-            seen.see("label-long", first, f"a label of {len(label):,} characters: {shown(label)}; the right column?")
-    _nearly(seen, labels)
+            collector.add_row("label-nfc", first, f"the label {label!a} is not in NFC form", count)
+        if len(label) > MAX_LABEL:
+            message = f"a label of {len(label):,} characters: {shown(label)}; the right column?"
+            collector.add_row("label-long", first, message)
+    _check_near_duplicates(collector, labels)
 
 
-def check_shares(seen: Sightings, labels: Labels, rows: int, single: bool) -> None:
-    """Look at how often each label stands in the training rows; `single`: a row has one label and no more."""
+def check_shares(collector: FindingCollector, labels: Labels, rows: int, single: bool) -> None:
+    """Check how often each label occurs in the training rows; `single`: a row has exactly one label."""
     most, (count, _) = max(labels.items(), key=lambda item: item[1][0])
-    if rows >= FEW and len(labels) > rows / 2:
-        seen.see_table("label-many", f"{len(labels):,} labels in {rows:,} rows; is --label the right column?")
+    if rows >= MIN_ROWS and len(labels) > rows / 2:
+        collector.add_table("label-many", f"{len(labels):,} labels in {rows:,} rows; is --label the right column?")
     else:
         for label, (number, first) in sorted(labels.items(), key=lambda item: item[1][1]):
             if number == 1:
-                seen.see("label-single", first, f"the label {shown(label)} has this one row")
-    if single and rows >= FEW and count > MOST * rows:
-        seen.see_table("imbalance", f"{count / rows:.1%} of the rows have the label {shown(most)}")
+                collector.add_row("label-single", first, f"only this row has the label {shown(label)}")
+    if single and rows >= MIN_ROWS and count > MAX_SHARE * rows:
+        collector.add_table("imbalance", f"{count / rows:.1%} of the rows have the label {shown(most)}")
     if all(map(_NUMBER.fullmatch, labels)):
         whole = all(float(label).is_integer() for label in labels)
-        if (not whole and len(labels) >= VALUES) or (len(labels) >= NUMBERS and len(labels) > rows / FEW):
-            what = f"the labels are {len(labels)} different numbers; to learn a number, say --task score"
-            seen.see_table("label-numbers", what)
+        if (not whole and len(labels) >= MIN_FRACTIONS) or (
+            len(labels) >= MIN_INTEGERS and len(labels) > rows / MIN_ROWS
+        ):
+            message = f"the labels are {len(labels)} different numbers; to predict a number, pass --task score"
+            collector.add_table("label-numbers", message)
 
 
-def check_leaks(seen: Sightings, text: str, answer: str) -> None:
-    """Tell of a label that is the text, and of labels that stand in every text."""
+def check_leaks(collector: FindingCollector, text: str, answer: str) -> None:
+    """Report a label that is the text itself, and labels that every text contains."""
     row = 0
     inside = True
-    for texts, labels in seen.table.arrays([text, answer]):
+    for texts, labels in collector.table.arrays([text, answer]):
         bare = [pc.utf8_lower(pc.utf8_trim_whitespace(array)) for array in (texts, labels)]
-        for place in np.flatnonzero(pc.equal(*bare).to_numpy(zero_copy_only=False)):
-            seen.see("label-is-text", row + int(place), f"the label is the text: {shown(texts[int(place)].as_py())}")
+        for index in np.flatnonzero(pc.equal(*bare).to_numpy(zero_copy_only=False)):
+            message = f"the label is the text: {shown(texts[int(index)].as_py())}"
+            collector.add_row("label-is-text", row + int(index), message)
         inside = inside and all(
             len(label) > 1 and label in body
             for body, label in zip(bare[0].to_pylist(), bare[1].to_pylist(), strict=True)
         )
         row += len(texts)
-    if inside and row >= FEW:
-        seen.see_table("label-in-text", f"each of the {row:,} texts holds its label: it can be learned by reading it")
+    if inside and row >= MIN_ROWS:
+        message = f"each of the {row:,} texts contains its label: a model can learn to copy it"
+        collector.add_table("label-in-text", message)
 
 
-def check_scores(seen: Sightings, answer: str) -> None:
-    """Tell of scores that are all the same, or far from all others."""
-    scores: Any = np.concatenate([array.to_numpy() for (array,) in seen.table.arrays([answer])])
+def check_scores(collector: FindingCollector, answer: str) -> None:
+    """Report scores that are all the same, and outliers."""
+    scores = np.concatenate([array.to_numpy() for (array,) in collector.table.arrays([answer])])
     if len(scores) > 1 and scores.min() == scores.max():
-        seen.see_table("score-same", f"all {len(scores):,} scores are {scores[0]:g}; is --label the right column?")
+        message = f"all {len(scores):,} scores are {scores[0]:g}; is --label the right column?"
+        collector.add_table("score-same", message)
         return
     low, median, high = np.quantile(scores, [0.25, 0.5, 0.75])
     if high > low:
-        far = np.flatnonzero(np.abs(scores - median) > SPREAD * (high - low))
-        half = f"half of all lie from {low:g} to {high:g}"
-        seen.see_all("score-outlier", far, lambda row: f"the score {scores[row]:g} is far from the others: {half}")
+        far = np.flatnonzero(np.abs(scores - median) > OUTLIER * (high - low))
+        half = f"half of them lie between {low:g} and {high:g}"
+        collector.add_rows(
+            "score-outlier", far, lambda row: f"the score {scores[row]:g} is far from the others: {half}"
+        )
 
 
-def _nearly(seen: Sightings, labels: Labels) -> None:
-    """Tell of labels that are one and the same but for case, spacing, width or another compatible form."""
+def _check_near_duplicates(collector: FindingCollector, labels: Labels) -> None:
+    """Report labels that differ only in case, spacing, width or another compatible form."""
     groups: dict[str, list[str]] = {}
     for label in labels:
-        groups.setdefault(fold(label), []).append(label)
+        groups.setdefault(fold_text(label), []).append(label)
     pairs = []
     for group in groups.values():
         group.sort(key=lambda label: (-labels[label][0], labels[label][1]))
@@ -116,5 +125,5 @@ def _nearly(seen: Sightings, labels: Labels) -> None:
     for first, rare, common in sorted(pairs):
         spelling = " ".join(rare.split()).casefold() == " ".join(common.split()).casefold()
         counts = f"{labels[rare][0]:,} and {labels[common][0]:,} rows"
-        what = f"the labels {shown(rare)} and {shown(common)} ({counts}) are nearly one"
-        seen.see("label-spelling" if spelling else "label-width", first, what, labels[rare][0])
+        message = f"the labels {shown(rare)} and {shown(common)} ({counts}) are nearly the same"
+        collector.add_row("label-spelling" if spelling else "label-width", first, message, labels[rare][0])

@@ -1,4 +1,4 @@
-"""What a text may hold that was hardly meant: one pattern a kind, for Arrow's engine (RE2), which reads them all."""
+"""What a text may contain that was hardly intended: one pattern per kind, for Arrow's fast engine (RE2)."""
 
 from __future__ import annotations
 
@@ -7,62 +7,62 @@ from dataclasses import dataclass
 
 CYRILLIC = "\u0400-\u04ff"
 _TAGS = "a|b|i|u|p|br|hr|div|span|em|strong|li|ul|ol|table|tr|td|th|img|h[1-6]|font|script|style|sup|sub|blockquote"
-_NOTHING = r"na|n/a|#n/a|null|\(null\)|nan|none|nil|undefined|<na>"
+_MISSING = r"na|n/a|#n/a|null|\(null\)|nan|none|nil|undefined|<na>"
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A kind, how it looks, and how it is told; `part`: what stands around the match is shown, not the text's start."""
+    """A kind of finding, its pattern, and its description; `part`: the match is shown, not the text's start."""
 
     kind: str
     regex: str
-    words: str
+    description: str
     part: bool = True
 
-    def around(self, text: str) -> str:
-        """Give the match with what stands around it."""
-        found = re.search(self.regex, text) if self.part else None
-        if found is None:
+    def excerpt(self, text: str) -> str:
+        """The match with some characters around it."""
+        match = re.search(self.regex, text) if self.part else None
+        if match is None:
             return text
-        start, end = max(found.start() - 15, 0), found.end() + 15
+        start, end = max(match.start() - 15, 0), match.end() + 15
         return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
 
 
 ANY = (
-    Pattern("text-na", rf"(?i)^\s*(?:{_NOTHING})\s*$", "is a word for nothing, kept as text", part=False),
+    Pattern("text-na", rf"(?i)^\s*(?:{_MISSING})\s*$", "is a placeholder (missing value?), kept as text", part=False),
     Pattern("text-short", r"(?s)^\s*\S\s*$", "is a single character", part=False),
     Pattern("text-no-letters", r"^[^\pL]*$", "has no letter", part=False),
-    Pattern("text-url", r"(?i)^\s*(?:https?://|www\.)\S+\s*$", "is an address alone", part=False),
-    Pattern("text-quoted", r'(?s)^"(?:[^"]|"")*"$', "stands in quotes as a whole", part=False),
+    Pattern("text-url", r"(?i)^\s*(?:https?://|www\.)\S+\s*$", "is only a web address", part=False),
+    Pattern("text-quoted", r'(?s)^"(?:[^"]|"")*"$', "is in quotes as a whole", part=False),
     Pattern("text-space", r"^\s|\s$", "starts or ends with white space, which is kept", part=False),
-    Pattern("control", r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]", "holds a control character"),
-    Pattern("html-tag", rf"(?i)</?(?:{_TAGS})(?:\s[^<>]*)?/?>", "holds an HTML tag"),
-    Pattern("html-entity", r"&(?:[a-zA-Z]{2,8}[0-9]{0,2}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});", "holds an HTML entity"),
-    Pattern("escape", r"\\[nrt](?:[^a-z]|$)|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}", "holds an escape left as text"),
+    Pattern("control", r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]", "contains a control character"),
+    Pattern("html-tag", rf"(?i)</?(?:{_TAGS})(?:\s[^<>]*)?/?>", "contains an HTML tag"),
+    Pattern("html-entity", r"&(?:[a-zA-Z]{2,8}[0-9]{0,2}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});", "contains an HTML entity"),
+    Pattern("escape", r"\\[nrt](?:[^a-z]|$)|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}", "contains an unresolved escape"),
 )
-"""Looked for in every text."""
+"""Searched for in every text."""
 
 NON_ASCII = (
-    # Joiners belong between emoji and in scripts of their own, but not behind a Latin letter.
-    Pattern("zero-width", "[\u200b\u2060\ufeff\u180e]|[A-Za-z][\u200c\u200d]", "holds a character without width"),
-    Pattern("soft-hyphen", "\u00ad", "holds a soft hyphen"),
-    Pattern("replacement", "\ufffd", "holds U+FFFD, left where a character could not be decoded"),
-    Pattern("private-use", "[\ue000-\uf8ff\U000f0000-\U0010fffd]", "holds a character for private use"),
-    Pattern("noncharacter", "[\ufdd0-\ufdef\ufffe\uffff]", "holds a code point that is no character"),
+    # Joiners belong between emoji and in some scripts, but not after a Latin letter.
+    Pattern("zero-width", "[\u200b\u2060\ufeff\u180e]|[A-Za-z][\u200c\u200d]", "contains a zero-width character"),
+    Pattern("soft-hyphen", "\u00ad", "contains a soft hyphen"),
+    Pattern("replacement", "\ufffd", "contains U+FFFD, left where a character could not be decoded"),
+    Pattern("private-use", "[\ue000-\uf8ff\U000f0000-\U0010fffd]", "contains a private-use character"),
+    Pattern("noncharacter", "[\ufdd0-\ufdef\ufffe\uffff]", "contains a code point that is not a character"),
     Pattern("mojibake", "[ÃÂ][\u0080-\u00bf]|â€|â\u0080|ï¿½|ã[‚ƒ]", "looks like UTF-8 decoded as something else"),
     Pattern("mixed-script", f"[A-Za-z][{CYRILLIC}]|[{CYRILLIC}][A-Za-z]", "mixes Latin and Cyrillic letters in a word"),
-    Pattern("line-separator", "[\u0085\u2028\u2029]", "holds a line end that hardly any program shows"),
+    Pattern("line-separator", "[\u0085\u2028\u2029]", "contains a line separator that most programs do not show"),
 )
-"""Looked for where a text is not plain ASCII."""
+"""Searched for in texts that are not plain ASCII."""
 
-BIDI = Pattern("bidi", "[\u202a-\u202e\u2066-\u2069]", "changes the writing direction and does not close that")
+BIDI = Pattern("bidi", "[\u202a-\u202e\u2066-\u2069]", "changes the writing direction and does not change it back")
 HIDDEN = re.compile("[\x01-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\uffff]")
-"""What no label should hold."""
-NOTHING = re.compile(rf"(?i)\s*(?:{_NOTHING})\s*")
+"""What no label should contain."""
+PLACEHOLDER = re.compile(rf"(?i)\s*(?:{_MISSING})\s*")
 
 
 def unclosed(text: str) -> bool:
-    """Whether a change of writing direction is opened and not closed in its line, or closed without being opened."""
+    """Whether a change of writing direction is not undone in its line, or undone without being made."""
     for line in text.split("\n"):
         embeddings = isolates = 0
         for character in line:

@@ -1,57 +1,60 @@
-"""Where each kind of fault was seen in a table: one finding a kind, with its first places and its number."""
+"""Where each kind of finding occurs in a table: one finding per kind, with its first locations and its count."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from warmstart.data.fault_kinds import KINDS
+from warmstart.data.fault_kinds import FAULT_KINDS
 from warmstart.data.findings import Findings
 from warmstart.data.table import Table
+from warmstart.errors import Location
 
-PLACES = 3
-"""How many places of a kind are told."""
-SHOWN = 60
-"""How many characters of a value are told."""
+MAX_LOCATIONS = 3
+"""How many locations of a kind are reported."""
+MAX_SHOWN = 60
+"""How many characters of a value are shown."""
 
 
-class Sightings:
-    """What was seen in one table; bounded, however often something is seen."""
+class FindingCollector:
+    """Collects the findings of one table; bounded, however many there are."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
         self._rows: dict[str, list[int]] = {}
-        self._what: dict[str, str] = {}
-        self._count: dict[str, int] = {}
+        self._messages: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
 
-    def see(self, kind: str, row: int, what: str, count: int = 1) -> None:
-        """Note a kind at a row; rows come in ascending order, and what the first was is told."""
+    def add_row(self, kind: str, row: int, message: str, count: int = 1) -> None:
+        """Add a finding at a row; rows come in ascending order, and the first one's message is reported."""
         rows = self._rows.setdefault(kind, [])
-        if len(rows) < PLACES:
+        if len(rows) < MAX_LOCATIONS:
             rows.append(int(row))
-        self._what.setdefault(kind, what)
-        self._count[kind] = self._count.get(kind, 0) + count
+        self._messages.setdefault(kind, message)
+        self._counts[kind] = self._counts.get(kind, 0) + count
 
-    def see_all(self, kind: str, rows: Iterable[int], what: Callable[[int], str]) -> None:
-        """Note a kind at many rows, in ascending order; `what` is asked for the first only."""
+    def add_rows(self, kind: str, rows: Iterable[int], message: Callable[[int], str]) -> None:
+        """Add a finding at many rows, in ascending order; `message` is called for the first only."""
         for row in rows:
-            self.see(kind, row, "" if kind in self._what else what(int(row)))
+            self.add_row(kind, row, "" if kind in self._messages else message(int(row)))
 
-    def see_table(self, kind: str, what: str) -> None:
-        """Note a kind that has no single place."""
-        self._rows[kind], self._what[kind], self._count[kind] = [], what, 1
+    def add_table(self, kind: str, message: str) -> None:
+        """Add a finding about the table as a whole."""
+        self._rows[kind], self._messages[kind], self._counts[kind] = [], message, 1
 
     def report(self, findings: Findings) -> None:
-        """Tell each kind as one finding, placed at its first row."""
+        """Report each kind as one finding, located at its first row."""
         for kind, rows in self._rows.items():
-            file, line = self.table.place(rows[0]) if rows else (self.table.files[0], 0)
-            unit = self.table.unit(file)
-            message = self._what[kind]
-            if self._count[kind] > 1:
-                next_ones = ", ".join(self.table.where(row) for row in rows[1:])
-                message += f"; {self._count[kind]:,} times in all" + (f", next at {next_ones}" if next_ones else "")
-            findings.add(kind, KINDS[kind].severity, message, file, line, self._count[kind], unit)
+            location = self.table.location(rows[0]) if rows else self._whole()
+            message = self._messages[kind]
+            if self._counts[kind] > 1:
+                following = ", ".join(str(self.table.location(row)) for row in rows[1:])
+                message += f"; {self._counts[kind]:,} times in all" + (f", next at {following}" if following else "")
+            findings.add(kind, FAULT_KINDS[kind].severity, message, location, self._counts[kind])
+
+    def _whole(self) -> Location:
+        return Location(self.table.files[0], 0, self.table.units[0])
 
 
 def shown(value: str) -> str:
-    """Give the start of a text as it can be printed, with what is invisible spelled out."""
-    return repr(value if len(value) <= SHOWN else value[:SHOWN] + "…")
+    """The start of a text as it can be printed, with invisible characters escaped."""
+    return repr(value if len(value) <= MAX_SHOWN else value[:MAX_SHOWN] + "…")

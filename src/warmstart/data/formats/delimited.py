@@ -3,185 +3,237 @@
 from __future__ import annotations
 
 import csv
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
-from warmstart.data.lines import lines
-from warmstart.data.source import Format, Record, Source, Wanted, missing_column
-from warmstart.errors import DataError
+from warmstart.data.source import FileColumn, Format, Record, Source, missing_column
+from warmstart.data.text_lines import BlankLines, read_lines
+from warmstart.errors import Location
 
-LONGEST_CELL = 1 << 27
-"""Characters. Past this a quote was left open; without a limit one open quote would load the whole file."""
+MAX_CELL = 1 << 27
+"""Characters. A longer cell means that a quote was left open; without a limit it would load the whole file."""
 
-_Cells = Iterator[tuple[int, list[str]]]
+
+@dataclass(frozen=True)
+class Dialect:
+    """How the lines of a delimited file become cells."""
+
+    delimiter: str
+    quoted: bool
+
+    @classmethod
+    def of(cls, format: Format, source: Source) -> Dialect:
+        """The dialect of a file; by default, cells may be quoted in CSV and are not in TSV."""
+        quotes = source.quotes or ("none" if format == "tsv" else "double")
+        return cls("\t" if format == "tsv" else ",", quotes == "double")
+
+
+class ParsedRow(NamedTuple):
+    """One row of a delimited file, or what is wrong with it.
+
+    Attributes:
+        line: The line where the row starts, counted from 1 at the first line that was given.
+        lines: How many lines it takes.
+        cells: None of them for a blank line, or where there is a fault.
+        end: How its last line ends.
+    """
+
+    line: int
+    lines: int
+    cells: list[str]
+    end: str
+    fault: Fault | None = None
+
+
+def parse_rows(lines: Iterable[str], dialect: Dialect, max_row: int | None = None) -> Iterator[ParsedRow]:
+    """Yield every row; after a fault, the next row begins on the line after the one where the faulty row began.
+
+    Args:
+        lines: With their line ends.
+        max_row: Characters of a row of several lines; a longer one means that a quote was left open.
+    """
+    return _quoted(iter(lines), dialect.delimiter, max_row) if dialect.quoted else _plain(lines, dialect.delimiter)
+
+
+def column_names(cells: list[str], source: Source) -> list[str]:
+    """The names of the columns from the first row: its cells, or their numbers where it is no header."""
+    if not source.header:
+        return [str(number + 1) for number in range(len(cells))]
+    if any("\0" in name for name in cells):
+        raise Fault("NUL characters in the header. If the file is UTF-16, pass --encoding utf-16-le.", "header-nul")
+    repeated = [name for name, count in Counter(cells).items() if count > 1]
+    if repeated:
+        raise Fault(
+            f"the header names {repeated[0]!r} more than once. Expected one name per column: "
+            "rename one, or, if this is a row and not a header, pass --no-header (data.header: false).",
+            "header-repeated",
+            repeated[0],
+        )
+    return cells
+
+
+def width_fault(width: int, expected: int, source: Source, dialect: Dialect) -> Fault | None:
+    """What is wrong with a row of `width` cells; nothing where extra cells are to be ignored."""
+    if width == expected or (width > expected and source.extra_columns == "ignore"):
+        return None
+    advice = "Complete the row."
+    if width > expected:
+        quote = (
+            "Quote a cell that holds the separator" if dialect.quoted else "If cells are quoted, pass --quotes double"
+        )
+        advice = f"{quote}; or, to ignore cells past the first {expected}, pass --extra-columns ignore."
+    elif not dialect.quoted:
+        advice += " If its cells are quoted and hold line ends, pass --quotes double (data.quotes)."
+    first = "the header has" if source.header else "the first row has"
+    kind = "cells-many" if width > expected else "cells-few"
+    return Fault(f"found {width} cells, expected {expected} as {first}. {advice}", kind)
 
 
 def records(
-    file: str, format: Format, source: Source, wanted: Sequence[Wanted], findings: Findings
+    file: str, format: Format, source: Source, columns: Sequence[FileColumn], findings: Findings
 ) -> Iterator[Record]:
-    """Give each row's line number and its wanted cells; a wrong number of cells is an error."""
-    delimiter = "\t" if format == "tsv" else ","
-    quoted = (source.quotes or ("none" if format == "tsv" else "double")) == "double"
-    text = lines(file, source.encoding, findings)
-    rows = _filled(
-        file,
-        _quoted(file, text, delimiter, findings) if quoted else _plain(file, text, delimiter, findings),
-        findings,
-    )
+    """Yield each row's line and its cells in `columns`; any fault is an error."""
+    dialect = Dialect.of(format, source)
+    rows = _strict_rows(file, parse_rows(read_lines(file, source.encoding, findings), dialect), findings)
     first = next(rows, None)
     if first is None:
         return
     line, cells = first
-    width = len(cells)
-    names = _header(file, line, cells) if source.header else [str(number + 1) for number in range(width)]
-    for want in wanted:
-        if want.name not in names:
-            raise missing_column(f"{file}:{line}", want, names, source)
-    picked = [names.index(want.name) for want in wanted]
-    if not source.header:
-        yield line, [cells[index] for index in picked]
-    for line, cells in rows:
-        if len(cells) != width:
-            _wrong_width(file, line, len(cells), width, source, quoted, findings)
-        yield line, [cells[index] for index in picked]
-
-
-def _plain(file: str, text: Iterator[str], delimiter: str, findings: Findings) -> _Cells:
-    """Rows without quoting: every tab (or comma) separates, every line feed ends a row."""
-    ends = _Ends()
-    for number, line in enumerate(text, 1):
-        end = _end(file, number, line)
-        ends.see(end, number)
-        body = line[: -len(end)] if end else line
-        yield number, body.split(delimiter) if body else []
-    ends.report(file, findings)
-
-
-def _quoted(file: str, text: Iterator[str], delimiter: str, findings: Findings) -> _Cells:
-    """Rows with quoted cells, by Python's csv module; a row is numbered by the line where it starts."""
-    last = ""
-
-    def watched() -> Iterator[str]:
-        nonlocal last
-        for last in text:  # noqa: UP028 - the assignment is the point: the row's last line is looked at below
-            yield last
-
-    ends = _Ends()
-    reader = csv.reader(watched(), delimiter=delimiter, strict=True)
-    if csv.field_size_limit() < LONGEST_CELL:
-        csv.field_size_limit(LONGEST_CELL)
-    start = 1
     try:
-        for cells in reader:
-            end = _end(file, reader.line_num, last)
-            if end == "\r\n" and last.endswith("\r\r\n"):
-                raise csv.Error("new-line character seen in unquoted field")
-            ends.see(end, start)
-            yield start, cells
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise _fault(file, start, str(error), delimiter) from None
-    ends.report(file, findings)
-
-
-def _fault(file: str, line: int, reason: str, delimiter: str) -> DataError:
-    tab = " If quotes are part of the text, say --quotes none (data.quotes: none)."
-    if "unexpected end of data" in reason or "field larger" in reason:
-        kind = "quote-open"
-        what = 'a quoted cell that starts in this row is never closed. Close it; a quote inside is "".'
-    elif "new-line character" in reason:
-        kind = "lone-cr"
-        what = (
-            "a carriage return stands alone in an unquoted cell. Expected rows that end in LF or CR LF: "
-            "quote the cell, or convert the file's line ends."
-        )
-        tab = ""
-    elif "expected after" in reason:
-        kind = "quote-after"
-        what = 'text follows a closing quote. Expected "" for a quote inside a quoted cell.'
-    else:
-        kind = "delimited"
-        what = f"not readable as delimited text: {reason}."
-    return DataError(f"{file}:{line}: {what}{tab}", kind)
-
-
-def _filled(file: str, rows: _Cells, findings: Findings) -> _Cells:
-    """Give the rows that are not blank; blank lines are allowed, and noted, only at the very end."""
-    blank = count = 0
+        names = column_names(cells, source)
+        for column in columns:
+            if column.name not in names:
+                raise missing_column(column, names, source)
+    except Fault as header_fault:
+        raise header_fault.at(Location(file, line)) from None
+    indices = [names.index(column.name) for column in columns]
+    if not source.header:
+        yield line, [cells[index] for index in indices]
     for line, cells in rows:
-        if not cells:
-            blank, count = blank or line, count + 1
-        elif blank:
-            raise DataError(
-                f"{file}:{blank}: a blank line between rows. Expected a row: remove the line or fill it.", "blank-line"
-            )
+        if len(cells) != len(names):
+            if fault := width_fault(len(cells), len(names), source, dialect):
+                raise fault.at(Location(file, line))
+            message = f"{len(cells)} cells, expected {len(names)}; the extra ones are ignored"
+            findings.add("extra-cells", "warning", message, Location(file, line))
+        yield line, [cells[index] for index in indices]
+
+
+def _strict_rows(file: str, rows: Iterable[ParsedRow], findings: Findings) -> Iterator[tuple[int, list[str]]]:
+    """The line and the cells of every row; a fault is an error, and so is a blank line that a row follows."""
+    blank = BlankLines(file, "rows", "Expected a row: remove the line or fill it.")
+    ends = _LineEnds()
+    for row in rows:
+        if row.fault:
+            raise row.fault.at(Location(file, row.line))
+        ends.add(row.end, row.line)
+        if row.cells:
+            blank.check()
+            yield row.line, row.cells
         else:
-            yield line, cells
-    if blank:
-        findings.add("blank-end", "note", "blank lines at the end of the file, skipped", file, blank, count)
+            blank.add(row.line)
+    ends.report(file, findings)
+    blank.report(findings)
 
 
-def _header(file: str, line: int, names: list[str]) -> list[str]:
-    if any("\0" in name for name in names):
-        raise DataError(
-            f"{file}:{line}: NUL characters in the header. If the file is UTF-16, say --encoding utf-16-le.",
-            "header-nul",
-        )
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise DataError(
-            f"{file}:{line}: the header names {repeated[0]!r} more than once. Expected one name a column: "
-            "rename one, or, if this is a row and no header, say --no-header (data.header: false).",
-            "header-repeated",
-        )
-    return names
+def _plain(lines: Iterable[str], delimiter: str) -> Iterator[ParsedRow]:
+    """Rows without quoting: every tab (or comma) separates, every line feed ends a row."""
+    for number, line in enumerate(lines, 1):
+        end = _line_end(line)
+        body = line[: -len(end)] if end else line
+        if end == "\r":
+            yield ParsedRow(number, 1, [], end, _lone_cr_at_end())
+        else:
+            yield ParsedRow(number, 1, body.split(delimiter) if body else [], end)
 
 
-def _wrong_width(
-    file: str, line: int, found: int, width: int, source: Source, quoted: bool, findings: Findings
-) -> None:
-    if found > width and source.extra_columns == "ignore":
-        findings.add("extra-cells", "warning", f"{found} cells, expected {width}; the extra are ignored", file, line)
-        return
-    advice = "Complete the row."
-    if found > width:
-        quote = "Quote a cell that holds the separator" if quoted else "If cells are quoted, say --quotes double"
-        advice = f"{quote}; or, to ignore cells past the first {width}, say --extra-columns ignore."
-    elif not quoted:
-        advice += " If its cells are quoted and hold line ends, say --quotes double (data.quotes)."
-    first = "the header has" if source.header else "the first row has"
-    kind = "cells-many" if found > width else "cells-few"
-    raise DataError(f"{file}:{line}: found {found} cells, expected {width} as {first}. {advice}", kind)
+def _quoted(lines: Iterator[str], delimiter: str, max_row: int | None) -> Iterator[ParsedRow]:
+    """Rows with quoted cells, by Python's csv module."""
+    if csv.field_size_limit() < MAX_CELL:
+        csv.field_size_limit(MAX_CELL)
+    again: deque[str] = deque()
+    used: list[str] = []
+
+    def feed() -> Iterator[str]:
+        size = 0
+        while (line := again.popleft() if again else next(lines, None)) is not None:
+            used.append(line)
+            size = size + len(line) if len(used) > 1 else len(line)
+            if max_row is not None and size > max_row and len(used) > 1:
+                raise csv.Error(f"a quoted cell is not closed within {max_row:,} characters")
+            yield line
+
+    start = 1
+    reader = csv.reader(feed(), delimiter=delimiter, strict=True)
+    while True:
+        used.clear()
+        try:
+            cells = next(reader)
+            end = _line_end(used[-1])
+            fault = _lone_cr_at_end() if end == "\r" else _lone_cr() if used[-1].endswith("\r\r\n") else None
+        except StopIteration:
+            return
+        except csv.Error as error:
+            # Only the line where it began: a quote that was left open must not take the rows after it along.
+            again.extendleft(reversed(used[1:]))
+            del used[1:]
+            end, fault = "", _csv_fault(str(error))
+            reader = csv.reader(feed(), delimiter=delimiter, strict=True)
+        yield ParsedRow(start, len(used), [] if fault else cells, end, fault)
+        start += len(used)
 
 
-def _end(file: str, number: int, line: str) -> str:
-    """Say how a row's last line ends; a lone CR at the file's end could be text or half a line end."""
+def _csv_fault(reason: str) -> Fault:
+    hint = " If quotes are part of the text, pass --quotes none (data.quotes: none)."
+    if "unexpected end of data" in reason or "field larger" in reason or "not closed" in reason:
+        problem = 'a quoted cell that starts in this row is never closed. Close it; a quote inside is "".'
+        return Fault(problem + hint, "quote-open")
+    if "new-line character" in reason:
+        return _lone_cr()
+    if "expected after" in reason:
+        problem = 'text follows a closing quote. Expected "" for a quote inside a quoted cell.'
+        return Fault(problem + hint, "quote-after")
+    return Fault(f"not readable as delimited text: {reason}.{hint}", "delimited")
+
+
+def _lone_cr() -> Fault:
+    return Fault(
+        "a carriage return stands alone in an unquoted cell. Expected rows that end in LF or CR LF: "
+        "quote the cell, or convert the file's line ends.",
+        "lone-cr",
+    )
+
+
+def _lone_cr_at_end() -> Fault:
+    """A lone CR at the end of a file could be text or half a line end."""
+    return Fault("the file ends in a carriage return alone. End it with LF or CR LF.", "lone-cr")
+
+
+def _line_end(line: str) -> str:
     if line.endswith("\n"):
         return "\r\n" if line.endswith("\r\n") else "\n"
-    if line.endswith("\r"):
-        raise DataError(
-            f"{file}:{number}: the file ends in a carriage return alone. End it with LF or CR LF.", "lone-cr"
-        )
-    return ""
+    return "\r" if line.endswith("\r") else ""
 
 
-class _Ends:
+class _LineEnds:
     """How rows end: each kind of line end with its number and where it was seen first."""
 
     def __init__(self) -> None:
         self._count: Counter[str] = Counter()
         self._first: dict[str, int] = {}
 
-    def see(self, end: str, line: int) -> None:
+    def add(self, end: str, line: int) -> None:
         """Count the end of the row that starts in this line."""
         self._count[end] += 1
         self._first.setdefault(end, line)
 
     def report(self, file: str, findings: Findings) -> None:
-        """Tell of a file that has both kinds, at the first row that ends as the fewer do."""
+        """Note a file that has both kinds, at the first row with the rarer one."""
         windows, unix = self._count["\r\n"], self._count["\n"]
         if windows and unix:
             message = f"{windows} rows end in CR LF and {unix} in LF; a CR at a row's end was not taken for text"
             line = self._first["\r\n" if windows < unix else "\n"]
-            findings.add("line-ends", "warning", message, file, line, min(windows, unix))
+            findings.add("line-ends", "warning", message, Location(file, line), min(windows, unix))

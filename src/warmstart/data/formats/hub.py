@@ -1,19 +1,19 @@
-"""Rows of data sets that the `datasets` library finds: on the hub, or in a local folder."""
+"""Rows of data sets that the `datasets` library loads: from the Hub, or from a local folder."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import datasets
 
+from warmstart.data.faults import Fault
 from warmstart.data.formats.parquet import check_columns
-from warmstart.data.source import HUB, Record, Source, Wanted
-from warmstart.data.values import Fault
-from warmstart.errors import DataError
+from warmstart.data.schema import Value
+from warmstart.data.source import HUB, FileColumn, Record, Source
+from warmstart.errors import DataError, Location
 
 BATCH = 1000
 
@@ -27,34 +27,35 @@ def parse(file: str) -> dict[str, str | None]:
     match = _NAME.fullmatch(file.removeprefix(HUB))
     if match is None:
         raise DataError(
-            f"{file}: not a data set's name. Expected {HUB}NAME[@REVISION][:CONFIG]:SPLIT, "
+            f"not the name of a data set. Expected {HUB}NAME[@REVISION][:CONFIG]:SPLIT, "
             f"for example {HUB}stanfordnlp/sst2:train.",
             "hub",
+            location=Location(file),
         )
     return match.groupdict()
 
 
-def records(file: str, source: Source, wanted: Sequence[Wanted]) -> Iterator[Record]:
-    """Give each row's number and its wanted values; class numbers become class names."""
+def records(file: str, source: Source, columns: Sequence[FileColumn]) -> Iterator[Record]:
+    """Yield each row's number and its values in `columns`; class numbers become class names."""
     data = _open(file)
-    check_columns(file, data.features.arrow_schema, wanted, source)
-    names = list(dict.fromkeys(want.name for want in wanted))
-    decoders = [_decoder(data.features[want.name]) for want in wanted]
+    check_columns(file, data.features.arrow_schema, columns, source)
+    names = list(dict.fromkeys(column.name for column in columns))
+    decoders = [_decoder(data.features[column.name]) for column in columns]
     number = 0
     for batch in data.select_columns(names).with_format("arrow").iter(batch_size=BATCH):
-        columns = [batch.column(want.name).to_pylist() for want in wanted]
-        for values in zip(*columns, strict=True):
+        values = [batch.column(column.name).to_pylist() for column in columns]
+        for row in zip(*values, strict=True):
             number += 1
             try:
-                yield number, [decode(value) for decode, value in zip(decoders, values, strict=True)]
+                yield number, [decode(value) for decode, value in zip(decoders, row, strict=True)]
             except Fault as fault:
-                raise DataError(f"{file}:row {number}: {fault}", fault.kind) from None
+                raise fault.at(Location(file, number, "row ")) from None
 
 
-def digest(file: str, wanted: Sequence[Wanted]) -> str:
-    """Hash the wanted columns as stored, class names included."""
+def digest(file: str, columns: Sequence[FileColumn]) -> str:
+    """Hash these columns as stored, class names included."""
     data = _open(file)
-    names = sorted({want.name for want in wanted} & set(data.column_names))
+    names = sorted({column.name for column in columns} & set(data.column_names))
     total = hashlib.sha256(repr({name: data.features[name] for name in names}).encode())
     for batch in data.select_columns(names).with_format("arrow").iter(batch_size=BATCH):
         for part in batch.combine_chunks().to_batches():
@@ -62,7 +63,7 @@ def digest(file: str, wanted: Sequence[Wanted]) -> str:
     return total.hexdigest()
 
 
-def _open(file: str) -> Any:
+def _open(file: str) -> datasets.Dataset:
     named = parse(file)
     shown = not datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()  # bars belong to the command line
@@ -70,17 +71,18 @@ def _open(file: str) -> Any:
         return datasets.load_dataset(named["name"], named["config"], split=named["split"], revision=named["revision"])
     except Exception as error:  # the library raises nearly anything: its own, OSError, ValueError, HTTP errors
         raise DataError(
-            f"{file}: the data set could not be loaded: {type(error).__name__}: {error}. Check name, "
+            f"the data set could not be loaded: {type(error).__name__}: {error}. Check name, "
             "configuration and split; without a network, give a local folder's path as the name.",
             "hub",
+            location=Location(file),
         ) from error
     finally:
         if shown:
             datasets.enable_progress_bars()
 
 
-def _decoder(feature: Any) -> Any:
-    """Find what turns a stored value into a plain one; the hub says `no label` by class -1."""
+def _decoder(feature: object) -> Callable[[Value], Value]:
+    """What turns a stored value into a plain one; the Hub marks rows without a label by class -1."""
     if isinstance(feature, datasets.ClassLabel):
         return partial(_class_name, feature.names)
     inner = getattr(feature, "feature", None)

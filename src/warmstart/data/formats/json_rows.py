@@ -1,51 +1,58 @@
-"""Rows of JSON files: one list of objects, or questions nested as SQuAD has them. Such a file is parsed as a whole."""
+"""Rows of JSON files: a list of objects, or questions nested as in SQuAD. Such a file is parsed as a whole."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from warmstart.data.findings import Findings
 from warmstart.data.formats import squad
-from warmstart.data.formats.jsonl import Repeated, unique
-from warmstart.data.lines import lines
-from warmstart.data.source import Record, Source, Wanted, missing_column
-from warmstart.errors import DataError
+from warmstart.data.source import FileColumn, Record, Source, missing_column
+from warmstart.data.text_lines import read_lines
+from warmstart.errors import DataError, Location
+from warmstart.storage.json_files import Json, RepeatedKeyError, unique_keys
 
 
-def records(file: str, source: Source, wanted: Sequence[Wanted], findings: Findings) -> Iterator[Record]:
-    """Give each object's number and its wanted values; an answer's absent key counts as null."""
-    rows = parse(file, source, findings)
-    if squad.is_squad(rows):
-        rows = squad.rows(file, rows, findings)
-    elif not isinstance(rows, list):
-        raise DataError(
-            f"{file}: found a JSON {type(rows).__name__}, expected a list of objects, `[{{…}}, …]`, or SQuAD's `data`.",
-            "json-object",
-        )
+def records(file: str, source: Source, columns: Sequence[FileColumn], findings: Findings) -> Iterator[Record]:
+    """Yield each object's number and its values in `columns`; a missing key of an answer counts as null."""
     needed = [
-        want
-        for want in wanted
-        if not want.column.answer and (want.column.required or want.column.name in source.columns)
+        column
+        for column in columns
+        if not column.target.answer and (column.target.required or column.target.name in source.columns)
     ]
-    for number, item in enumerate(rows, 1):
+    for number, item in enumerate(_objects(file, source, findings), 1):
+        location = Location(file, number, "row ")
         if not isinstance(item, dict):
-            raise DataError(f"{file}:row {number}: found {str(item)[:60]!r}, expected an object.", "json-object")
-        for want in needed:
-            if want.name not in item:
-                raise missing_column(f"{file}:row {number}", want, list(item), source)
-        yield number, [item.get(want.name) for want in wanted]
+            raise DataError(f"found {str(item)[:60]!r}, expected an object.", "json-object", location=location)
+        for column in needed:
+            if column.name not in item:
+                raise missing_column(column, list(item), source).at(location)
+        yield number, [item.get(column.name) for column in columns]
 
 
-def parse(file: str, source: Source, findings: Findings) -> object:
+def _objects(file: str, source: Source, findings: Findings) -> Iterable[Json]:
+    value = _parse(file, source, findings)
+    if isinstance(value, dict) and squad.is_squad(value):
+        return squad.rows(file, value, findings)
+    if isinstance(value, list):
+        return value
+    raise DataError(
+        f"found a JSON {type(value).__name__}, expected a list of objects, `[{{…}}, …]`, or SQuAD's `data`.",
+        "json-object",
+        location=Location(file),
+    )
+
+
+def _parse(file: str, source: Source, findings: Findings) -> Json:
     """The value in a JSON file, every key once."""
-    text = "".join(lines(file, source.encoding, findings))
+    text = "".join(read_lines(file, source.encoding, findings))
     try:
-        return json.loads(text, object_pairs_hook=unique)
+        value: Json = json.loads(text, object_pairs_hook=unique_keys)
     except json.JSONDecodeError as error:
-        hint = " One object a line is JSONL: say --format jsonl." if error.msg == "Extra data" else ""
-        raise DataError(f"{file}:{error.lineno}: not JSON: {error.msg}.{hint}", "json") from None
-    except Repeated as error:
-        raise DataError(f"{file}: {error}. Expected each key once.", "json-key") from None
+        hint = " One object per line is JSONL: pass --format jsonl." if error.msg == "Extra data" else ""
+        raise DataError(f"not JSON: {error.msg}.{hint}", "json", location=Location(file, error.lineno)) from None
+    except RepeatedKeyError as error:
+        raise DataError(f"{error}. Expected each key once.", "json-key", location=Location(file)) from None
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{file}: {error}. Expected plain JSON.", "json") from None
+        raise DataError(f"{error}. Expected plain JSON.", "json", location=Location(file)) from None
+    return value

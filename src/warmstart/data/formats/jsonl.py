@@ -1,71 +1,56 @@
-"""Rows of JSONL files: one object a line."""
+"""Rows of JSONL files: one object per line."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
-from warmstart.data.lines import lines
-from warmstart.data.source import Record, Source, Wanted, missing_column
-from warmstart.errors import DataError
+from warmstart.data.schema import Row
+from warmstart.data.source import FileColumn, Record, Source, missing_column
+from warmstart.data.text_lines import BlankLines, read_lines
+from warmstart.errors import Location
+from warmstart.storage.json_files import RepeatedKeyError, unique_keys
+
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
-def records(file: str, source: Source, wanted: Sequence[Wanted], findings: Findings) -> Iterator[Record]:
-    """Give each object's line number and its wanted values; an answer's absent key counts as null."""
-    decoder = json.JSONDecoder(object_pairs_hook=unique)
-    questions = [want for want in wanted if not want.column.answer]
-    names = [want.name for want in wanted]
-    blank = count = 0
-    for number, line in enumerate(lines(file, source.encoding, findings), 1):
+def records(file: str, source: Source, columns: Sequence[FileColumn], findings: Findings) -> Iterator[Record]:
+    """Yield each object's line and its values in `columns`; a missing key of an answer counts as null."""
+    inputs = [column for column in columns if not column.target.answer]
+    names = [column.name for column in columns]
+    blank = BlankLines(file, "objects", "Expected an object: remove the line.")
+    for number, line in enumerate(read_lines(file, source.encoding, findings), 1):
         if line.isspace():
-            blank, count = blank or number, count + 1
+            blank.add(number)
             continue
-        if blank:
-            raise DataError(
-                f"{file}:{blank}: a blank line between objects. Expected an object: remove the line.", "blank-line"
-            )
-        item = parse(file, number, line, decoder)
-        for want in questions:
-            if want.name not in item:
-                raise missing_column(f"{file}:{number}", want, list(item), source)
+        blank.check()
+        try:
+            item = parse_object(line)
+            for column in inputs:
+                if column.name not in item:
+                    raise missing_column(column, list(item), source)
+        except Fault as fault:
+            raise fault.at(Location(file, number)) from None
         yield number, [item.get(name) for name in names]
-    if blank:
-        findings.add("blank-end", "note", "blank lines at the end of the file, skipped", file, blank, count)
+    blank.report(findings)
 
 
-def parse(file: str, number: int, line: str, decoder: json.JSONDecoder) -> dict[str, Any]:
-    """The object in a line, every key once."""
-    line = line.rstrip("\r\n")
+def parse_object(line: str) -> Row:
+    """The object in a line, every key once; anything else is a `Fault`."""
     try:
-        item = decoder.decode(line)
+        item = _DECODER.decode(line.rstrip("\r\n"))
     except json.JSONDecodeError as error:
-        raise DataError(
-            f"{file}:{number}:{error.colno}: not JSON: {error.msg}. Expected one object a line.", "json"
-        ) from None
-    except Repeated as error:
-        raise DataError(f"{file}:{number}: {error}. Expected one plain object a line.", "json-key") from None
+        raise Fault(f"not JSON at column {error.colno}: {error.msg}. Expected one object per line.", "json") from None
+    except RepeatedKeyError as error:
+        raise Fault(f"{error}. Expected one plain object per line.", "json-key") from None
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{file}:{number}: {error}. Expected one plain object a line.", "json") from None
+        raise Fault(f"{error}. Expected one plain object per line.", "json") from None
     if not isinstance(item, dict):
-        raise DataError(
-            f"{file}:{number}: found a JSON {type(item).__name__}, expected an object such as "
-            '{"text": "…", "label": "…"}. Write one object a line.',
+        raise Fault(
+            f"found a JSON {type(item).__name__}, expected an object such as "
+            '{"text": "…", "label": "…"}. Write one object per line.',
             "json-object",
         )
-    return item
-
-
-class Repeated(ValueError):
-    """A key that stands twice in one object."""
-
-
-def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object from its pairs; json alone would keep the last of two values and say nothing."""
-    item = dict(pairs)
-    if len(item) != len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
-        raise Repeated(f"the key {repeated!r} stands twice in one object")
     return item

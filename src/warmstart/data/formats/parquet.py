@@ -1,51 +1,52 @@
-"""Rows of Parquet files, only the wanted columns, a batch at a time."""
+"""Rows of Parquet files, only the columns to read, a batch at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warmstart.data.source import Record, Source, Wanted, missing_column
-from warmstart.errors import DataError
+from warmstart.data.schema import Value
+from warmstart.data.source import FileColumn, Record, Source, missing_column
+from warmstart.errors import DataError, Location
 
 BATCH = 1000
 
 
-def records(file: str, source: Source, wanted: Sequence[Wanted]) -> Iterator[Record]:
-    """Give each row's number and its wanted values."""
+def records(file: str, source: Source, columns: Sequence[FileColumn]) -> Iterator[Record]:
+    """Yield each row's number and its values in `columns`."""
     try:
         with pq.ParquetFile(file) as parquet:
-            schema = parquet.schema_arrow
-            check_columns(file, schema, wanted, source)
-            # Decoded by name and picked by position: a column may be wanted twice.
-            names = list(dict.fromkeys(want.name for want in wanted))
+            check_columns(file, parquet.schema_arrow, columns, source)
+            # Decoded by name and picked by position: a column may be read twice.
+            names = list(dict.fromkeys(column.name for column in columns))
             number = 0
             for batch in parquet.iter_batches(batch_size=BATCH, columns=names):
-                columns = [_plain(file, number, batch.column(want.name)) for want in wanted]
-                for values in zip(*columns, strict=True):
+                values = [_to_python(file, number, batch.column(column.name)) for column in columns]
+                for row in zip(*values, strict=True):
                     number += 1
-                    yield number, list(values)
+                    yield number, list(row)
     except (pa.ArrowException, OSError) as error:
         raise DataError(
-            f"{file}: not readable as Parquet ({_first_line(error)}). Expected what its name says: "
-            "write or fetch it again, or state another --format (data.format).",
+            f"not readable as Parquet ({_first_line(error)}). Expected what its name says: "
+            "write or download it again, or state another --format (data.format).",
             "parquet",
+            location=Location(file),
         ) from error
 
 
-def _plain(file: str, before: int, column: Any) -> list[Any]:
-    """Give a column's values; Arrow itself does not look whether text is UTF-8."""
+def _to_python(file: str, before: int, column: pa.Array) -> list[Value]:
+    """A column's values; Arrow itself does not check that text is UTF-8."""
     try:
-        values: list[Any] = column.to_pylist()
+        values: list[Value] = column.to_pylist()
     except UnicodeDecodeError as error:
         bad = next(row for row, value in enumerate(column.cast(pa.binary()).to_pylist()) if not _is_utf8(value))
         raise DataError(
-            f"{file}:row {before + bad + 1}: the text holds bytes that are not UTF-8 ({error.reason}). "
+            f"the text holds bytes that are not UTF-8 ({error.reason}). "
             "Expected text: write the file again from decoded text.",
             "encoding",
+            location=Location(file, before + bad + 1, "row "),
         ) from error
     return values
 
@@ -58,23 +59,29 @@ def _is_utf8(value: bytes | None) -> bool:
     return True
 
 
-def check_columns(file: str, schema: Any, wanted: Sequence[Wanted], source: Source) -> None:
-    """Refuse a file that lacks a wanted column, names one twice, or holds labels as fractions."""
-    for want in wanted:
-        found = schema.names.count(want.name)
-        if found == 0:
-            raise missing_column(file, want, schema.names, source)
-        if found > 1:
+def check_columns(file: str, schema: pa.Schema, columns: Sequence[FileColumn], source: Source) -> None:
+    """Refuse a file that lacks a column to read, has it twice, or holds labels as fractions."""
+    location = Location(file)
+    for column in columns:
+        count = schema.names.count(column.name)
+        if count == 0:
+            raise missing_column(column, schema.names, source).at(location)
+        if count > 1:
             raise DataError(
-                f"{file}: {found} columns are named {want.name!r}. Expected one: rename the others.", "header-repeated"
+                f"{count} columns are named {column.name!r}. Expected one: rename the others.",
+                "header-repeated",
+                location=location,
+                column=column.name,
             )
-        kind = schema.field(want.name).type
-        inner = kind.value_type if hasattr(kind, "value_type") else kind
-        if want.column.kind in ("label", "labels") and (pa.types.is_floating(inner) or pa.types.is_decimal(inner)):
+        stored = schema.field(column.name).type
+        inner = stored.value_type if hasattr(stored, "value_type") else stored
+        if column.target.kind in ("label", "labels") and (pa.types.is_floating(inner) or pa.types.is_decimal(inner)):
             raise DataError(
-                f"{file}: the label column {want.name!r} holds {inner}. Expected text, whole numbers or "
+                f"the label column {column.name!r} holds {inner}. Expected text, whole numbers or "
                 "booleans, since 1 and 1.0 would be two labels: convert the column first.",
                 "label-fraction",
+                location=location,
+                column=column.name,
             )
 
 

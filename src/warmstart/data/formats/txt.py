@@ -1,34 +1,37 @@
-"""Rows of plain text files: a document between blank lines, or one a line."""
+"""Rows of plain text files: a document per paragraph, or per line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from warmstart.data.findings import Findings
-from warmstart.data.lines import lines
-from warmstart.data.source import GIVES, Record, Source, Wanted
-from warmstart.errors import DataError
+from warmstart.data.source import BUILT_IN_COLUMNS, FileColumn, Record, Source
+from warmstart.data.text_lines import read_lines
+from warmstart.errors import DataError, Location
 
 
-def records(file: str, source: Source, wanted: Sequence[Wanted], findings: Findings) -> Iterator[Record]:
-    """Give each document's first line and its text, line ends inside it as line feeds; blank lines belong to none."""
-    for want in wanted:
-        if want.column.name not in GIVES["txt"] or want.name not in GIVES["txt"]:
+def records(file: str, source: Source, columns: Sequence[FileColumn], findings: Findings) -> Iterator[Record]:
+    """Yield each document's first line and its text, with line feeds inside; blank lines belong to none."""
+    provided = BUILT_IN_COLUMNS["txt"]
+    for column in columns:
+        if column.target.name not in provided or column.name not in provided:
             raise DataError(
-                f"{file}: a txt file has no column {want.name!r}. It gives {', '.join(GIVES['txt'])} alone, as "
+                f"a txt file has no column {column.name!r}. It only provides {', '.join(provided)}, as "
                 "--task masked reads it; is it another format (--format), or another task?",
                 "column-missing",
+                location=Location(file),
+                column=column.name,
             )
     start = 0
-    found: list[str] = []
-    for number, line in enumerate(lines(file, source.encoding, findings), 1):
+    document: list[str] = []
+    for number, line in enumerate(read_lines(file, source.encoding, findings), 1):
         body = line.rstrip("\r\n")
         blank = not body.strip()
-        if found and (blank or source.document == "line"):
-            yield start, ["\n".join(found)] * len(wanted)
-            found = []
+        if document and (blank or source.document == "line"):
+            yield start, ["\n".join(document)] * len(columns)
+            document = []
         if not blank:
-            start = start if found else number
-            found.append(body)
-    if found:
-        yield start, ["\n".join(found)] * len(wanted)
+            start = start if document else number
+            document.append(body)
+    if document:
+        yield start, ["\n".join(document)] * len(columns)

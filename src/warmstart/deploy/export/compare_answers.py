@@ -1,4 +1,4 @@
-"""Whether two engines give the same answers: words and whole numbers equal, other numbers close."""
+"""Whether two engines give the same answers: labels and integers equal, other numbers close."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from warmstart.inference.engines.base import Engine
 SHORT = 5
 """Tokens of a short text."""
 CLOSE = 1e-4
-"""How far numbers of two engines in 32 bits may be apart."""
+"""How much numbers of two fp32 engines may differ."""
 
 
 @dataclass
-class Same:
-    """What was found of answers held against each other.
+class AnswerComparison:
+    """The answers of two engines compared.
 
     Attributes:
-        differ: How many are other answers: another label, another place in the text.
-        worst: By how much two numbers of the same answer were apart, at most.
+        differ: How many are different answers: another label, another span of the text.
+        worst: The largest difference between two numbers of the same answer.
     """
 
     rows: int = 0
@@ -31,27 +31,32 @@ class Same:
     worst: float = 0.0
 
     @property
-    def holds(self) -> bool:
+    def equal(self) -> bool:
         return not self.differ and self.worst <= CLOSE
 
 
 def check_lengths(torch_engine: Engine, graph: Engine, inputs: Mapping[str, torch.Tensor], tokens: int) -> None:
-    """Refuse a graph that is right for batches of the shape it was traced with alone.
+    """Refuse a graph that is only right for batches of the shape it was traced with.
 
     Args:
-        inputs: The batch that it was traced with; here its texts are cut short, and repeated to fill the window.
+        inputs: The batch that it was traced with; its texts are truncated here, and repeated to fill the window.
         tokens: The length of the window.
     """
     few = slice(None) if {"slices", "texts"} & set(inputs) else slice(1)
     for rows, length in ((few, SHORT), (slice(None), tokens)):
-        given = {name: _of_length(one[rows], length) if one.dim() > 1 else one for name, one in inputs.items()}
-        given["attention_mask"] = torch.ones_like(given["attention_mask"])
-        expected, found = torch_engine.compute(given), graph.compute(given)
-        apart = max(float(((one - found[name]).abs() / one.abs().clamp(min=1)).max()) for name, one in expected.items())
-        if not apart <= CLOSE:
+        batch = {
+            name: _of_length(tensor[rows], length) if tensor.dim() > 1 else tensor for name, tensor in inputs.items()
+        }
+        batch["attention_mask"] = torch.ones_like(batch["attention_mask"])
+        expected, actual = torch_engine.compute(batch), graph.compute(batch)
+        difference = max(
+            float(((output - actual[name]).abs() / output.abs().clamp(min=1)).max())
+            for name, output in expected.items()
+        )
+        if not difference <= CLOSE:
             raise ModelError(
-                f"the ONNX graph of this model gives other numbers than PyTorch for texts of {length} tokens, "
-                f"{apart:.1e} apart, so it is not written; answer with --engine torch"
+                f"the ONNX graph of this model gives other numbers than PyTorch for texts of {length} tokens, by "
+                f"{difference:.1e}, so it is not written; use --engine torch"
             )
 
 
@@ -59,29 +64,29 @@ def _of_length(tensor: torch.Tensor, tokens: int) -> torch.Tensor:
     return torch.cat([tensor] * (tokens // tensor.shape[-1] + 1), dim=-1)[..., :tokens]
 
 
-def hold_against(expected: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> Same:
-    """Hold answers against those that were expected, one by one."""
-    same = Same()
-    for one, two in zip(expected, found, strict=True):
-        apart = _apart(one, two)
-        same.rows += 1
-        same.differ += apart is None
-        same.worst = max(same.worst, apart or 0.0)
-    return same
+def compare_answers(expected: Sequence[Mapping[str, Any]], actual: Sequence[Mapping[str, Any]]) -> AnswerComparison:
+    """Compare answers with those that were expected, one by one."""
+    comparison = AnswerComparison()
+    for wanted, answer in zip(expected, actual, strict=True):
+        difference = _difference(wanted, answer)
+        comparison.rows += 1
+        comparison.differ += difference is None
+        comparison.worst = max(comparison.worst, difference or 0.0)
+    return comparison
 
 
-def _apart(one: Any, two: Any) -> float | None:
-    """The greatest distance between numbers of two answers; None where they are not the same answer."""
+def _difference(one: object, two: object) -> float | None:
+    """The largest difference between numbers of two answers; None where they are different answers."""
     if isinstance(one, float) and isinstance(two, float):
-        # Of numbers above 1, such as a loss or a score, so many digits count.
+        # Relative for numbers above 1, such as a loss or a score.
         return abs(one - two) / max(1.0, abs(one))
     if isinstance(one, Mapping) and isinstance(two, Mapping):
-        return _most([_apart(one[key], two[key]) for key in one]) if one.keys() == two.keys() else None
+        return _largest([_difference(one[key], two[key]) for key in one]) if one.keys() == two.keys() else None
     if isinstance(one, list | tuple) and isinstance(two, list | tuple):
-        return _most([_apart(a, b) for a, b in zip(one, two, strict=True)]) if len(one) == len(two) else None
+        return _largest([_difference(a, b) for a, b in zip(one, two, strict=True)]) if len(one) == len(two) else None
     return 0.0 if one == two else None
 
 
-def _most(distances: Sequence[float | None]) -> float | None:
-    known = [one for one in distances if one is not None]
-    return max(known, default=0.0) if len(known) == len(distances) else None
+def _largest(differences: Sequence[float | None]) -> float | None:
+    known = [difference for difference in differences if difference is not None]
+    return max(known, default=0.0) if len(known) == len(differences) else None

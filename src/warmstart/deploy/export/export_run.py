@@ -1,4 +1,4 @@
-"""Exporting a run: its model for another engine, checked on the run's own test rows before it is published."""
+"""Exporting a run: its model as an ONNX graph, checked on the run's own test rows before it is published."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from warmstart.data.table import Table, from_rows
-from warmstart.deploy.export.compare_answers import CLOSE, Same, hold_against
+from warmstart.deploy.export.compare_answers import CLOSE, AnswerComparison, compare_answers
 from warmstart.deploy.export.graph import quantize
 from warmstart.deploy.export.write import write_export
 from warmstart.errors import ModelError, RunError
-from warmstart.evaluation.evaluate import answers, exams, measure
+from warmstart.evaluation.evaluate import eval_rows, measure, predict_rows
 from warmstart.evaluation.run import RunFolder
 from warmstart.inference.engines.base import Engine
 from warmstart.inference.engines.onnx import FILES, Onnx
@@ -27,13 +27,14 @@ from warmstart.inference.predictor import Predictor, model_folder
 from warmstart.pipeline.prepare import read_parts
 from warmstart.recipe import MEMORY
 from warmstart.runtime.progress import Progress, silent
-from warmstart.storage.artifacts import publish, republish, write_json
+from warmstart.storage.artifacts import publish, republish
+from warmstart.storage.files import write_json
 from warmstart.storage.cache import cache_folder
 
-MOST = 2000
+MAX_ROWS = 2000
 """Test rows that an export is checked on, the first ones."""
-ROWS = 32
-"""Rows among which those are found that the model is traced with."""
+TRACE_ROWS = 32
+"""Rows from which those are chosen that the model is traced with."""
 
 
 def export(
@@ -45,75 +46,78 @@ def export(
     rows: Iterable[Mapping[str, Any]] | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Write a run's model as an ONNX graph that gives the same answers, and say what was found when it was checked.
+    """Write a run's model as an ONNX graph that gives the same answers; returns what the check measured.
 
     Args:
-        folder: Where to put it; `onnx` in the run by default. An earlier export there is replaced.
-        int8: Write the weights in whole numbers of 8 bits, too, if that loses no more than `max_drop`.
-        max_drop: Points of the task's headline, out of 100, that whole numbers may lose on the test rows.
+        folder: The output folder; `onnx` in the run by default. An earlier export there is replaced.
+        int8: Quantize the weights to int8, too, if that loses no more than `max_drop`.
+        max_drop: Points of the task's headline metric, out of 100, that int8 may lose on the test rows.
         rows: Labelled rows to check on instead of the run's own test rows.
     """
     out = Path(run) / FOLDER if folder is None else Path(folder)
     source, predictor = model_folder(run), Predictor.load(run)
     with tempfile.TemporaryDirectory() as place:
-        exam = Exam(predictor, _test_rows(run, predictor, rows, Path(place), progress), progress)
+        check = ExportCheck(predictor, _test_rows(run, predictor, rows, Path(place), progress), progress)
         with _replacing(out) as staging:
-            write_export(predictor, source, exam.asked(ROWS), staging)
-            about = {"source": source_of(source), "task": predictor.task.name, **exam.check(staging)}
+            write_export(predictor, source, check.questions(TRACE_ROWS), staging)
+            about = {"source": source_of(source), "task": predictor.task.name, **check.compare(staging)}
             if int8:
-                about["int8"] = exam.check_whole_numbers(staging, max_drop)
+                about["int8"] = check.quantize(staging, max_drop)
             write_json(staging / FILE, about)
     if int8 and not about["int8"]["passed"]:
         raise ModelError(
-            f"{run}: in whole numbers {exam.headline} is {_told(about['int8']['value'])} on {exam.count:,} test "
-            f"rows, and {_told(exam.value)} in 32: more than --max-drop {max_drop} points less, so no int8 is written; "
-            f"the export in 32 bits is in {out}"
+            f"{run}: with int8, {check.headline} is {_value(about['int8']['value'])} on {check.count:,} test rows, and "
+            f"{_value(check.value)} with fp32: more than --max-drop {max_drop} points less, so int8 is not written; "
+            f"the fp32 export is in {out}"
         )
     return {"folder": str(out), **about}
 
 
-class Exam:
-    """A run's test rows with the answers that PyTorch gives to them in 32 bits.
+class ExportCheck:
+    """A run's test rows with the answers that PyTorch gives in fp32.
 
     Attributes:
-        value: The task's headline of those answers.
+        value: The task's headline metric of those answers.
     """
 
     def __init__(self, predictor: Predictor, table: Table, progress: Progress = silent) -> None:
         self.predictor, self.progress = predictor, progress
         self.of = len(table)
-        self.table = table.select(range(MOST)) if len(table) > MOST else table
+        self.table = table.select(range(MAX_ROWS)) if len(table) > MAX_ROWS else table
         self.count = len(self.table)
-        self.columns, self.expected = answers(predictor, self.table, progress)
+        self.columns, self.expected = predict_rows(predictor, self.table, progress)
         self.headline = predictor.task.headline
         self.value = self._measure(self.expected)
 
-    def asked(self, most: int) -> list[Mapping[str, Any]]:
-        """The first rows, as a model is asked them."""
-        return list(itertools.islice(exams(self.predictor.task, self.table), most))
+    def questions(self, most: int) -> list[Mapping[str, Any]]:
+        """The first rows, in the form that the model reads."""
+        return list(itertools.islice(eval_rows(self.predictor.task, self.table), most))
 
-    def check(self, folder: Path) -> dict[str, Any]:
-        """Refuse an export that ONNX Runtime answers otherwise by; whether OpenVINO does is noted, if it is here."""
-        found = self._answers(Onnx(folder))
-        same = hold_against(self.expected, found)
-        if not same.holds:
-            raise ModelError(f"the ONNX graph of this model {_apart(same)}; nothing is written. Say --engine torch")
-        engines = {"onnx": asdict(same)}
+    def compare(self, folder: Path) -> dict[str, Any]:
+        """Refuse an export with which ONNX Runtime answers differently; whether OpenVINO does is recorded."""
+        actual = self._answers(Onnx(folder))
+        comparison = compare_answers(self.expected, actual)
+        if not comparison.equal:
+            raise ModelError(
+                f"the ONNX graph of this model {_difference(comparison)}; nothing is written. Use --engine torch"
+            )
+        engines = {"onnx": asdict(comparison)}
         if all(map(find_spec, PACKAGES["openvino"])):
             engines["openvino"] = self._openvino(folder)
-        values = {"torch fp32": self.value, "onnx fp32": self._measure(found)}
+        values = {"torch fp32": self.value, "onnx fp32": self._measure(actual)}
         return {"rows": self.count, "of": self.of, "headline": self.headline, "values": values, "engines": engines}
 
     def _openvino(self, folder: Path) -> dict[str, Any]:
-        """How OpenVINO's answers differ, or why it gives none."""
+        """How OpenVINO's answers differ, or why there are none."""
         try:
-            same = hold_against(self.expected, self._answers(OpenVino(folder)))
+            comparison = compare_answers(self.expected, self._answers(OpenVino(folder)))
         except ModelError as error:
             return {"refused": str(error).replace(str(folder), FOLDER)}
-        return asdict(same) | ({} if same.holds else {"refused": f"OpenVINO {_apart(same)}"})
+        refused = {} if comparison.equal else {"refused": f"OpenVINO {_difference(comparison)}"}
+        return asdict(comparison) | refused
 
-    def check_whole_numbers(self, folder: Path, max_drop: float) -> dict[str, Any]:
-        """Write the graph in whole numbers, and take it away again where it loses too much."""
+    def quantize(self, folder: Path, max_drop: float) -> dict[str, Any]:
+        """Quantize the graph to int8, and remove it again where it loses too much."""
         path = folder / FILES["int8"]
         quantize(folder / FILES["fp32"], path)
         value = self._measure(self._answers(Onnx(folder, "int8")))
@@ -124,46 +128,46 @@ class Exam:
         return {"value": value, "drop": drop, "max_drop": max_drop, "passed": passed}
 
     def _answers(self, engine: Engine) -> list[dict[str, Any]]:
-        return answers(self.predictor.by(engine), self.table, self.progress)[1]
+        return predict_rows(self.predictor.by(engine), self.table, self.progress)[1]
 
-    def _measure(self, found: list[dict[str, Any]]) -> float | None:
-        return measure(self.predictor.task, self.table, self.columns, found)[self.headline]  # type: ignore[no-any-return]
+    def _measure(self, predictions: list[dict[str, Any]]) -> float | None:
+        return measure(self.predictor.task, self.table, self.columns, predictions)[self.headline]
 
 
 def _test_rows(
     run: str | Path, predictor: Predictor, rows: Iterable[Mapping[str, Any]] | None, place: Path, progress: Progress
 ) -> Table:
-    """The rows to check on: those handed over, or the run's own test rows, read again."""
+    """The rows to check on: those given, or the run's own test rows, read again."""
     schema = predictor.task.schema(predictor.task.options)
     if rows is not None:
         return from_rows(rows, schema, place, "rows")
     recipe = RunFolder(run).recipe
     if recipe.data.train == MEMORY:
         raise RunError(
-            f"{run}: its rows were handed over in Python, so they cannot be read again to check an export; export it "
-            "there, too: warmstart.export(run, rows=…)"
+            f"{run}: its rows were passed in Python, so they cannot be read again to check an export; pass them here, "
+            "too: warmstart.export(run, rows=…)"
         )
-    found = read_parts(recipe, schema, cache_folder(), progress).tables.get("test")
-    if found is None:
-        raise RunError(f"{run} has no test rows to check an export on; hand some over: warmstart.export(run, rows=…)")
-    return found
+    table = read_parts(recipe, schema, cache_folder(), progress).tables.get("test")
+    if table is None:
+        raise RunError(f"{run} has no test rows to check an export on; pass some: warmstart.export(run, rows=…)")
+    return table
 
 
 @contextmanager
 def _replacing(out: Path) -> Iterator[Path]:
-    """An empty folder to write an export into; on leaving, it takes the place of the one before."""
+    """An empty folder to write an export into, which then replaces the one before."""
     with republish(out) if is_export(out) else publish(out) as staging:
         for old in staging.iterdir():
             old.unlink()
         yield staging
 
 
-def _apart(same: Same) -> str:
+def _difference(comparison: AnswerComparison) -> str:
     return (
-        f"answers {same.differ:,} of {same.rows:,} test rows otherwise than PyTorch, and its numbers are up to "
-        f"{same.worst:.1e} apart, expected {CLOSE:.0e} at most"
+        f"answers {comparison.differ:,} of {comparison.rows:,} test rows differently from PyTorch, and its numbers "
+        f"differ by up to {comparison.worst:.1e}, expected at most {CLOSE:.0e}"
     )
 
 
-def _told(value: float | None) -> str:
+def _value(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.4f}"

@@ -1,4 +1,4 @@
-"""A model written as an ONNX graph, for batches of any size and texts of any length; that graph in whole numbers."""
+"""A model as an ONNX graph, for batches of any size and texts of any length; and that graph quantized to int8."""
 
 from __future__ import annotations
 
@@ -7,39 +7,42 @@ import logging
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
-from warmstart.errors import MissingExtra, ModelError
+from warmstart.errors import MissingExtraError, ModelError
 from warmstart.models.architectures import encoder_config
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 OPSET = 17
 AXES = {1: ("documents",), 2: ("rows", "tokens"), 3: ("rows", "endings", "tokens")}
 """The names of an input's axes, by how many there are; none has a fixed size."""
 
 
-class Plain(torch.nn.Module):
-    """A model that is called with tensors in a row and gives a row of tensors, as a trace wants it."""
+class TraceableModel(torch.nn.Module):
+    """A model that takes and returns plain tuples of tensors, as tracing requires."""
 
-    def __init__(self, model: Any, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
+    def __init__(self, model: torch.nn.Module, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
         super().__init__()
         self.model, self.inputs, self.outputs = model, inputs, outputs
 
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        found = self.model(**dict(zip(self.inputs, tensors, strict=True)))
-        return tuple(found[name].float() for name in self.outputs)
+        outputs = self.model(**dict(zip(self.inputs, tensors, strict=True)))
+        return tuple(outputs[name].float() for name in self.outputs)
 
 
 @torch.no_grad()
-def write_graph(model: Any, inputs: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Trace a model into one file; refuses one whose operations ONNX does not have, saying which model.
+def write_graph(model: PreTrainedModel, inputs: Mapping[str, torch.Tensor], path: Path) -> None:
+    """Trace a model into one file; refuses one with operations that ONNX does not have.
 
     Args:
-        inputs: A batch of a few texts of different length. A bi-encoder's gives one vector a text, and `texts`, which
-            says what is compared with what, is left to the engine.
+        inputs: A batch of a few texts of different lengths. A bi-encoder gives one vector a text; `texts`, which says
+            what is compared with what, is left to the engine.
     """
-    # A copy: the trace puts modules into another mode, and it must be on the processor.
+    # A copy: tracing changes the mode of modules, and must be on the CPU.
     model = copy.deepcopy(model).cpu().eval()
     given = {name: tensor.cpu() for name, tensor in inputs.items() if name != "texts"}
     kind = encoder_config(model.config).model_type
@@ -48,13 +51,13 @@ def write_graph(model: Any, inputs: Mapping[str, torch.Tensor], path: Path) -> N
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            outputs = tuple(name for name, one in model(**given).items() if torch.is_tensor(one))
+            outputs = tuple(name for name, output in model(**given).items() if torch.is_tensor(output))
             axes = {name: dict(enumerate(AXES[tensor.dim()])) for name, tensor in given.items()}
             torch.onnx.export(
-                Plain(model, tuple(given), outputs).eval(),
+                TraceableModel(model, tuple(given), outputs).eval(),
                 tuple(given.values()),
                 str(path),
-                # The newer exporter's files cannot be turned into whole numbers.
+                # The files of the newer exporter cannot be quantized.
                 dynamo=False,
                 opset_version=OPSET,
                 input_names=list(given),
@@ -62,21 +65,21 @@ def write_graph(model: Any, inputs: Mapping[str, torch.Tensor], path: Path) -> N
                 dynamic_axes=axes,
             )
     except ImportError:
-        raise MissingExtra("ONNX is not installed: pip install 'warmstart[onnx]'") from None
+        raise MissingExtraError("ONNX is not installed: pip install 'warmstart[onnx]'") from None
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         raise ModelError(
-            f"a model of {kind} ({type(model).__name__}) cannot be written as an ONNX graph: {reason}\n"
-            "It can be answered with --engine torch only"
+            f"a model of {kind} ({type(model).__name__}) cannot be exported to ONNX: {reason}\n"
+            "Only --engine torch can be used with it"
         ) from None
     finally:
         logging.disable(before)
     if len(list(path.parent.glob("*"))) > 1:
-        raise ModelError(f"a model of {kind} this large does not fit one ONNX file of 2 GB; answer with --engine torch")
+        raise ModelError(f"a model of {kind} this large does not fit into one ONNX file of 2 GB; use --engine torch")
 
 
 def quantize(path: Path, target: Path) -> None:
-    """Write a graph's weights in whole numbers of 8 bits, a scale for each column."""
+    """Quantize the weights of a graph to int8, with a scale for each column."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     before = logging.root.manager.disable

@@ -1,4 +1,4 @@
-"""The files of an export: the graph, and what else a predictor reads, so that the folder answers wherever it lies."""
+"""The files of an export: the graph, and everything else a predictor reads, so that the folder stands alone."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from warmstart.inference.batching import size
 from warmstart.inference.engines.onnx import FILES, Onnx
 from warmstart.inference.ensembles import members_of
 from warmstart.inference.predictor import Predictor
-from warmstart.models.security.folder import SETTINGS, TEMPLATES, WORDS
+from warmstart.models.security.folder import SETTINGS, TEMPLATES, VOCABULARIES
 from warmstart.storage.artifacts import verify
-from warmstart.tasks.shared.task_config import FILE
+from warmstart.storage.files import move_file
+from warmstart.tasks.shared.protocols import HasTensors
+from warmstart.tasks.shared.saved_task import FILE
 
-READ = {"config.json", "tokenizer.json", "tokenizer_config.json", *SETTINGS, *WORDS}
+NEEDED = {"config.json", "tokenizer.json", "tokenizer_config.json", *SETTINGS, *VOCABULARIES}
 """The files of a model folder that make a config and a tokenizer."""
 SAMPLE = 4
 """Rows that a model is traced with."""
@@ -28,26 +30,27 @@ def write_export(predictor: Predictor, folder: Path, rows: Sequence[Mapping[str,
     """Write an export of a model folder into an empty folder.
 
     Args:
-        predictor: The folder's, in PyTorch.
-        rows: Some to trace the model with, as the task is asked them.
+        predictor: The predictor of that folder, with PyTorch.
+        rows: Rows to trace the model with, in the form that it reads.
     """
     first = (members_of(folder, verify(folder)) or [folder])[0]
     inputs = sample(predictor, rows)
     with tempfile.TemporaryDirectory(dir=out) as place:
         path = Path(place) / FILES["fp32"]
         write_graph(predictor.engine.model, inputs, path)  # type: ignore[attr-defined]
-        path.rename(out / FILES["fp32"])
+        move_file(path, out / FILES["fp32"])
     check_lengths(predictor.engine, Onnx(out), inputs, predictor.window.max_tokens)
     shutil.copyfile(folder / FILE, out / FILE)
     for path in sorted(first.iterdir()):
-        if path.name in READ or path.suffix in TEMPLATES:
+        if path.name in NEEDED or path.suffix in TEMPLATES:
             shutil.copyfile(path, out / path.name)
-    predictor.task.keep(out)
+    if isinstance(predictor.task, HasTensors):
+        predictor.task.save_tensors(out)
 
 
 def sample(predictor: Predictor, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A batch of a few texts of different length, so that nothing of a trace is for one length alone."""
-    found = predictor.by(predictor.engine).encode(rows)
-    features = sorted((feature for _, some in found for feature in some), key=size)
+    """A batch of a few texts of different lengths, so that the trace is not specific to one length."""
+    encoded = predictor.by(predictor.engine).encode(rows)
+    features = sorted((feature for _, own in encoded for feature in own), key=size)
     chosen = [features[place * (len(features) - 1) // (SAMPLE - 1)] for place in range(SAMPLE)]
     return predictor.collate(chosen)

@@ -1,4 +1,4 @@
-"""The shards of a group as one job of Ray Data: a pool of workers, each shard answered by one of them."""
+"""The shards of a group as one Ray Data job: a pool of workers, each shard answered by one of them."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ from dataclasses import asdict
 from typing import Any
 
 from warmstart import errors
-from warmstart.deploy.label.job import Work
+from warmstart.deploy.label.job import LabelJob
 from warmstart.deploy.label.locations import Folder
 from warmstart.deploy.label.shards import Shard
-from warmstart.deploy.label.worker import Worker
+from warmstart.deploy.label.worker import ShardWorker
 from warmstart.errors import RunError
 from warmstart.storage.artifacts import disk_errors
 
 DEATHS = 5
-"""Workers that may die one after the other while they load the model, before that is taken for a fault of it."""
+"""Workers that may die in a row while they load the model, before the job is given up."""
 
 
-class Tally:
-    """Counts how often each shard was begun, outside of the workers: they may die of it."""
+class AttemptCounter:
+    """Counts how often each shard was started, outside of the workers, which may die."""
 
     def __init__(self) -> None:
-        self.begun: dict[str, int] = {}
+        self.starts: dict[str, int] = {}
 
     def begin(self, shard: str) -> int:
-        """Count one more beginning; gives how many there were."""
-        self.begun[shard] = self.begun.get(shard, 0) + 1
-        return self.begun[shard]
+        """Count one more start; returns how many there were."""
+        self.starts[shard] = self.starts.get(shard, 0) + 1
+        return self.starts[shard]
 
 
-class Call:
-    """A worker as Ray Data calls it; what it raises is told as a record, since Ray would tell it in pages."""
+class WorkerCall:
+    """A worker as Ray Data calls it; an error is returned as a record, since Ray would print pages."""
 
-    def __init__(self, work: Work, tally: Any) -> None:
+    def __init__(self, work: LabelJob, tally: Any) -> None:
         self.work = work
         self.tally = tally
-        self.worker: Worker | None = None
+        self.worker: ShardWorker | None = None
 
     def __call__(self, row: dict[str, Any]) -> dict[str, str]:
         shard = Shard(**{name: value for name, value in row.items() if name != "group"})
         try:
-            self.worker = self.worker or Worker(self.work, self._begin)
+            self.worker = self.worker or ShardWorker(self.work, self._begin)
             record = self.worker(row["group"], shard)
         except Exception as error:
-            record = {"failed": type(error).__name__, "told": str(error), "errno": getattr(error, "errno", None)}
+            record = {"failed": type(error).__name__, "message": str(error), "errno": getattr(error, "errno", None)}
         return {"record": json.dumps(record)}
 
     def _begin(self, shard: str) -> int:
@@ -57,12 +57,12 @@ class Call:
 
 
 def answered(
-    ray: Any, work: Work, group: str, shards: Sequence[Shard], workers: int, gpus: float
+    ray: Any, work: LabelJob, group: str, shards: Sequence[Shard], workers: int, gpus: float
 ) -> Iterator[dict[str, Any]]:
-    """The record of each shard, in the order in which they are done.
+    """The record of each shard, in the order in which they finish.
 
-    A worker that dies is started anew, and its shard with it. So a shard may be answered more than once, but then its
-    files are the same, byte for byte, and are put in the same place.
+    A worker that dies is restarted, and its shard with it. So a shard may be answered more than once, but then its
+    files are the same, byte for byte, under the same names.
     """
     from ray import data as ray_data
 
@@ -70,12 +70,12 @@ def answered(
     context = ray_data.DataContext.get_current()
     context.enable_progress_bars = False
     context.max_consecutive_actor_init_deaths = DEATHS
-    tally = ray.remote(Tally).options(num_cpus=0, max_restarts=-1, max_task_retries=-1).remote()
+    tally = ray.remote(AttemptCounter).options(num_cpus=0, max_restarts=-1, max_task_retries=-1).remote()
     items = [{"group": group, **asdict(shard)} for shard in shards]
     data = ray_data.from_items(items, override_num_blocks=len(items)).map(
-        Call,
+        WorkerCall,
         fn_constructor_args=(work, tally),
-        # One at a time: then a death is that of the shard at work, and no other's.
+        # One at a time: then a death is blamed on the shard in work, and on no other.
         compute=ray_data.ActorPoolStrategy(size=min(workers, len(items)), max_tasks_in_flight_per_actor=1),
         num_cpus=work.threads,
         num_gpus=gpus or None,
@@ -86,19 +86,19 @@ def answered(
     except ray.exceptions.RayError as error:
         last = (" ".join(str(error).split()) or type(error).__name__)[-300:]
         raise RunError(
-            f"Ray gave up: {last}; is warmstart installed on every machine, in the same version? Run the same command "
-            "again to go on"
+            f"Ray gave up: {last}; is the same version of warmstart installed on every machine? Run the same command "
+            "again to resume"
         ) from error
 
 
 def _unless_failed(record: dict[str, Any], out: Folder) -> dict[str, Any]:
-    """A record, if it is one; else the error that a worker told of."""
+    """A record, if it is one; else the error that a worker reported is raised."""
     if "failed" not in record:
         return record
     known = getattr(errors, record["failed"], None)
     if isinstance(known, type) and issubclass(known, errors.WarmstartError):
-        raise known(record["told"])
+        raise known(record["message"])
     with disk_errors(out.local) if out.local else nullcontext():
         if record["errno"]:
-            raise OSError(record["errno"], record["told"])
-    raise RunError(f"a worker failed: {record['failed']}: {record['told']}; mend that and run the same command again")
+            raise OSError(record["errno"], record["message"])
+    raise RunError(f"a worker failed: {record['failed']}: {record['message']}; fix that and run the same command again")

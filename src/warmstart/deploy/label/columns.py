@@ -1,42 +1,47 @@
-"""The columns of the output: one Arrow schema for every shard, fixed by the task before a row was seen."""
+"""The columns of the output: one Arrow schema for all shards, fixed by the task before any row is read."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warmstart.deploy.label.records import as_text
 from warmstart.errors import ModelError, RecipeError
 from warmstart.inference.answer_files import flat
-from warmstart.tasks.base import Task
+from warmstart.tasks.base import AnyTask
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROW = "row"
-"""The column that says where a row came from, as `part-1.jsonl:17`."""
+"""The column with the file and line of a row, as `part-1.jsonl:17`."""
 ASIDE = (ROW, "file", "number", "error", "raw")
 GROUP = 10_000
 """Rows in a row group of an output file."""
 Kinds = Mapping[str, str]
 
 
-def columns_of(task: Task[Any], asked: Sequence[str], keep: Sequence[str], least: float | None) -> dict[str, str]:
+def columns_of(
+    task: AnyTask, inputs: Sequence[str], keep: Sequence[str], min_confidence: float | None
+) -> dict[str, str]:
     """The names and kinds of the output's columns, in order.
 
     Args:
-        asked: The task's columns that are read; they are kept where nothing else is said.
+        inputs: The columns that the task reads; they are kept by default.
         keep: Columns of the input to keep instead, as text.
-        least: The least confidence; with one, each answer says whether it was `answered`.
+        min_confidence: With one, each answer has a column `answered`.
     """
-    answers = task.gives
-    if least is not None:
+    answers = task.answer_schema
+    if min_confidence is not None:
         answers["answered"] = "yes"
-    kept = list(dict.fromkeys(keep or [name for name in asked if name not in answers]))
-    for name in kept:
+    columns = list(dict.fromkeys(keep or [name for name in inputs if name not in answers]))
+    for name in columns:
         if name in answers or name == ROW:
             raise RecipeError(
-                f"--keep {name}: the output has a column of that name already; rename the input's, or leave it out"
+                f"--keep-column {name}: the output has a column of that name already; rename the input's, or leave it out"
             )
-    return {ROW: "text", **dict.fromkeys(kept, "text"), **answers}
+    return {ROW: "text", **dict.fromkeys(columns, "text"), **answers}
 
 
 def answers_file(rows: Iterable[Mapping[str, Any]], kinds: Kinds) -> bytes:
@@ -45,12 +50,11 @@ def answers_file(rows: Iterable[Mapping[str, Any]], kinds: Kinds) -> bytes:
 
     types = {"text": pa.string(), "number": pa.float64(), "whole": pa.int64(), "yes": pa.bool_()}
     schema = pa.schema([(name, types[kind]) for name, kind in kinds.items()])
-    found = [_row(row, kinds) for row in rows]
-    return _parquet(pa.Table.from_pylist(found, schema=schema))
+    return _parquet(pa.Table.from_pylist([_row(row, kinds) for row in rows], schema=schema))
 
 
 def aside_file(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """A Parquet file of rows that were set aside: where each stands, what is wrong with it, and what it is."""
+    """A Parquet file of rows that were set aside: where each is from, what is wrong with it, and its raw text."""
     import pyarrow as pa
 
     types = {name: pa.int64() if name == "number" else pa.string() for name in ASIDE}
@@ -63,16 +67,16 @@ def plain(value: Any) -> str | None:
 
 
 def _row(row: Mapping[str, Any], kinds: Kinds) -> dict[str, Any]:
-    # Arrow leaves out, without a word, what a schema does not name.
+    # Arrow silently drops what the schema does not name.
     if unknown := set(row) - set(kinds):
         raise ModelError(f"answers hold {', '.join(sorted(unknown))}, which the output has no column for")
     return flat(row)
 
 
-def _parquet(table: Any) -> bytes:
+def _parquet(table: pa.Table) -> bytes:
     import pyarrow.parquet as pq
 
-    held = io.BytesIO()
-    # Stated, so that the bytes do not hang on a default of the day.
-    pq.write_table(table, held, row_group_size=GROUP, compression="zstd", compression_level=3, version="2.6")
-    return held.getvalue()
+    buffer = io.BytesIO()
+    # Explicit, so that the bytes do not depend on the defaults of a version.
+    pq.write_table(table, buffer, row_group_size=GROUP, compression="zstd", compression_level=3, version="2.6")
+    return buffer.getvalue()

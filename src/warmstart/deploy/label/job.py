@@ -1,4 +1,4 @@
-"""All that a worker must know, as plain values that can be sent to it; imports nothing heavy."""
+"""Everything a worker needs to know, as plain values that can be sent to it; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ RECORDS = "records"
 
 
 @dataclass(frozen=True)
-class Work:
-    """What is answered by which model, and how.
+class LabelJob:
+    """What is labelled, by which model, and how.
 
     Attributes:
-        model: The model's fingerprint, which a worker's copy of the folder must have.
-        least: The least confidence; None for every answer as it is.
+        model: The model's fingerprint, which a worker's copy of the folder must match.
+        min_confidence: Answers below it are left empty; None for all answers as they are.
     """
 
     run: str
@@ -26,7 +26,7 @@ class Work:
     out: Folder
     source: Source
     keep: tuple[str, ...] = ()
-    least: float | None = None
+    min_confidence: float | None = None
     engine: str = "torch"
     precision: str = "fp32"
     threads: int = 1

@@ -1,9 +1,7 @@
-"""Folders by path or URI: what is in them, and files that are there whole or not at all."""
+"""Folders by path or URI: their files, each of which is there whole or not at all."""
 
 from __future__ import annotations
 
-import os
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from warmstart.errors import DataError, RecipeError
+from warmstart.errors import DataError, Location, RecipeError
+from warmstart.storage.files import write_bytes
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Entry:
 class Folder:
     """A folder, by its path or by a URI that Arrow knows: `s3://`, `gs://`, `file://` and others.
 
-    It can be sent to other processes, which open it for themselves.
+    It can be sent to other processes, which open it themselves.
     """
 
     uri: str
@@ -58,41 +57,44 @@ class Folder:
         from pyarrow import fs
 
         system, path = self._open
-        found = system.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
+        infos = system.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
         start = len(path.rstrip("/")) + 1
-        there = [Entry(one.path[start:], one.size, one.mtime_ns) for one in found if one.type == fs.FileType.File]
-        return sorted(there, key=lambda one: one.name)
+        entries = [
+            Entry(info.path[start:], info.size, info.mtime_ns) for info in infos if info.type == fs.FileType.File
+        ]
+        return sorted(entries, key=lambda entry: entry.name)
 
     def entry(self, name: str) -> Entry | None:
-        """One file, or None where it is not there."""
+        """One file, or None where there is no such file."""
         from pyarrow import fs
 
         system, path = self._open
-        found = system.get_file_info(f"{path}/{name}")
-        return Entry(name, found.size, found.mtime_ns) if found.type == fs.FileType.File else None
+        info = system.get_file_info(f"{path}/{name}")
+        return Entry(name, info.size, info.mtime_ns) if info.type == fs.FileType.File else None
 
     @contextmanager
     def open(self, name: str) -> Iterator[Any]:
-        """A file to be read from any place in it."""
+        """A file opened for random access."""
         system, path = self._open
         with system.open_input_file(f"{path}/{name}") as file:
             yield file
 
     def read(self, name: str) -> bytes | None:
-        """All that is in a file, or None where it is not there."""
+        """The contents of a file, or None where there is no such file."""
         if self.entry(name) is None:
             return None
         with self.open(name) as file:
-            found: bytes = file.read()
-            return found
+            data: bytes = file.read()
+            return data
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file in its place in one step; one that is there is replaced.
+        """Write a file atomically, replacing one that is there.
 
-        On a disk it is staged, flushed and renamed. An object store shows an object when it was sent whole.
+        On a disk it is staged, flushed and renamed. An object store shows an object once it was sent whole.
         """
         if (folder := self.local) is not None:
-            _publish(folder / name, data)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(folder / name, data)
             return
         system, path = self._open
         with system.open_output_stream(f"{path}/{name}") as file:
@@ -106,28 +108,15 @@ class Folder:
 
 
 def split(where: str) -> tuple[Folder, list[str] | None]:
-    """The folder that is named, and None; or of a file's name its folder, and the file's own name."""
+    """A folder and None; or, where a file is named, its folder and the name of the file."""
     from pyarrow import fs
 
     system, path = Folder(where)._open
     kind = system.get_file_info(path).type
     if kind == fs.FileType.NotFound:
-        raise DataError(f"{where}: no such file or folder. Expected what is to be labelled; see: ls", "no-file")
+        problem = "no such file or folder. Expected a file or a folder to label; check with: ls"
+        raise DataError(problem, "no-file", location=Location(where))
     if kind == fs.FileType.Directory:
         return Folder(where), None
     parent, _, name = where.rstrip("/").rpartition("/")
     return Folder(parent or ("/" if where.startswith("/") else ".")), [name]
-
-
-def _publish(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Nobody else has this name: a worker whose driver was killed may be writing the same file still.
-    staging = path.with_name(f".{path.name}.{uuid.uuid4().hex}.staging")
-    try:
-        with staging.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        staging.replace(path)
-    finally:
-        staging.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What a labelling needs, looked at before anything is started: refused in seconds, with what to type instead."""
+"""Checks before a corpus is labelled: what cannot work is refused in seconds, with what to type instead."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from warmstart.errors import DiskError, RunError
 from warmstart.runtime.environment import free_memory, usable_cores
 
 BESIDE = 600_000_000
-"""Bytes of a worker's memory beside its model: Python, torch, the texts and answers of a shard."""
+"""Bytes of memory that a worker needs beside its model: Python, torch, the texts and answers of a shard."""
 COPIES = 2
-"""Times the weights' size, while they are read."""
+"""How many copies of the weights are in memory while they are loaded."""
 STORE = 100_000_000
-"""Bytes of the object store of a Ray of our own: nothing goes through it but shards' names and records."""
+"""Bytes of the object store of a local Ray: only names and records of shards go through it."""
 UNPACKED = 4
 """How much larger the text of a .gz file is."""
 SECONDS = 3
@@ -32,11 +32,11 @@ def worker_memory(run: Path) -> int:
 
 
 def check_here(workers: int | None, threads: int, memory: int, cpus: int | None, store: int) -> int:
-    """How many workers are started on this machine, if there is room for them.
+    """How many workers to start on this machine, if they fit.
 
     Args:
-        memory: Bytes that each needs.
-        cpus: As many as may be used; None for all.
+        memory: Bytes that each worker needs.
+        cpus: CPUs that may be used; None for all.
     """
     cores = cpus or usable_cores()
     count = check_cpus("this machine", cores, workers, threads)
@@ -51,12 +51,12 @@ def check_here(workers: int | None, threads: int, memory: int, cpus: int | None,
 
 
 def check_cpus(where: str, cores: int, workers: int | None, threads: int) -> int:
-    """How many workers there are to be, with one CPU left for whoever hands out the shards."""
+    """How many workers to start, with one CPU left to hand out the shards."""
     count = workers or (cores - 1) // threads
     needed = max(count, 1) * threads + 1
     if needed > cores:
         most = (cores - 1) // threads
-        advice = f"say --workers {most}" if most else "give it more, or leave --ray out to answer a file in one process"
+        advice = f"set --workers {most}" if most else "use a larger machine, or drop --ray to answer in one process"
         raise RunError(
             f"--ray: found {cores} CPU{'s' if cores != 1 else ''} on {where}, {max(count, 1)} worker(s) of {threads} "
             f"need {needed}: one is left to hand out the shards; {advice}"
@@ -64,20 +64,20 @@ def check_cpus(where: str, cores: int, workers: int | None, threads: int) -> int
     return count
 
 
-def check_cluster(found: dict[str, float], workers: int | None, threads: int, gpus: float, memory: int) -> int:
-    """How many workers a cluster has room for, by what it says it has."""
-    count = check_cpus("the cluster", int(found.get("CPU", 0)), workers, threads)
-    if gpus and gpus * count > found.get("GPU", 0):
+def check_cluster(resources: dict[str, float], workers: int | None, threads: int, gpus: float, memory: int) -> int:
+    """How many workers to start on a cluster, if they fit into the resources it reports."""
+    count = check_cpus("the cluster", int(resources.get("CPU", 0)), workers, threads)
+    if gpus and gpus * count > resources.get("GPU", 0):
         raise RunError(
-            f"--gpus {gpus:g}: found {found.get('GPU', 0):g} GPUs in the cluster, {count} workers need "
-            f"{gpus * count:g}; say fewer --workers"
+            f"--gpus-per-worker {gpus:g}: found {resources.get('GPU', 0):g} GPUs in the cluster, {count} workers need "
+            f"{gpus * count:g}; set fewer --workers"
         )
-    _check_memory("the cluster", int(found.get("memory", 0)), count, memory, 0)
+    _check_memory("the cluster", int(resources.get("memory", 0)), count, memory, 0)
     return count
 
 
 def check_address(address: str) -> None:
-    """Refuse an address where nobody answers: Ray itself would wait for long."""
+    """Refuse an address where nobody answers: Ray itself would wait for minutes."""
     if address == "auto":
         return
     parts = urlsplit(address if "://" in address else f"ray://{address}")
@@ -92,26 +92,26 @@ def check_address(address: str) -> None:
     except OSError as error:
         raise RunError(
             f"--ray {address}: nobody answers there ({error}); is the cluster up, and its port open to you? "
-            "`ray status` on its head says; `--ray local` starts one here"
+            "`ray status` on its head node tells; `--ray local` starts one here"
         ) from None
 
 
 def check_out(out: Folder, inputs: Sequence[Entry]) -> None:
-    """Refuse a place that cannot be written to, or with too little room for answers beside the texts."""
+    """Refuse an output folder that cannot be written to, or has too little room for the texts with their answers."""
     probe = f".{uuid.uuid4().hex}.probe"
     try:
         out.write(probe, b"warmstart")
         out.remove(probe)
     except OSError as error:
-        raise DiskError(f"--out {out.uri}: cannot be written to ({error}); choose another place") from None
+        raise DiskError(f"--out {out.uri}: cannot be written to ({error}); choose another folder") from None
     if out.local is None:
         return
-    needed = sum(one.bytes * (UNPACKED if one.name.lower().endswith(".gz") else 1) for one in inputs)
-    needed -= sum(one.bytes for one in out.files())
+    needed = sum(file.bytes * (UNPACKED if file.name.lower().endswith(".gz") else 1) for file in inputs)
+    needed -= sum(file.bytes for file in out.files())
     if needed > (free := shutil.disk_usage(out.local).free):
         raise DiskError(
-            f"--out {out.uri}: {_size(free)} free, about {_size(needed)} needed: the answers stand beside the texts; "
-            "choose another place, or keep less of each row (--keep)"
+            f"--out {out.uri}: {_size(free)} free, about {_size(needed)} needed: texts stand beside their answers; "
+            "choose another folder, or keep fewer columns (--keep-column)"
         )
 
 
@@ -121,14 +121,14 @@ def check_apart(folder: Folder, out: Folder) -> None:
     if folder.local is not None and out.local is not None:
         source, target = (os.path.realpath(place) + "/" for place in (folder.local, out.local))
     if target.startswith(source):
-        raise RunError(f"--out {out.uri}: stands in the folder that is labelled, {folder.uri}; choose another place")
+        raise RunError(f"--out {out.uri}: is inside the folder that is labelled, {folder.uri}; choose another folder")
 
 
 def _check_memory(where: str, free: int, workers: int, each: int, store: int) -> None:
     needed = workers * each + store
     if needed > free:
         most = (free - store) // each
-        advice = f"say --workers {most}" if most > 0 else "close what else runs, or take a larger machine"
+        advice = f"set --workers {most}" if most > 0 else "close other programs, or use a larger machine"
         raise RunError(
             f"--ray: found {_size(free)} of free memory on {where}, {workers} worker(s) need about {_size(needed)}: "
             f"{_size(each)} each; {advice}"

@@ -1,4 +1,4 @@
-"""What is to be done: groups of files, cut into shards of so many rows, written down before anything is answered."""
+"""The plan: groups of files, cut into shards of a number of rows, recorded before anything is answered."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
-from warmstart.data.source import Source, Wanted, missing_column
+from warmstart.data.source import FileColumn, Source, missing_column
 from warmstart.deploy.label.locations import Entry, Folder
 from warmstart.deploy.label.records import check_format, text_records
-from warmstart.errors import DataError, RecipeError, RunError, nearest
+from warmstart.errors import DataError, Location, RecipeError, RunError, nearest
 
 PLAN = "plan.json"
 LOOKED = 100
-"""Rows of a first file that are looked at for its columns."""
+"""Rows of the first file that are read to find its columns."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A stretch of rows of one file, answered and published as one.
+    """Consecutive rows of one file, answered and published together.
 
     Attributes:
-        name: What its files are called: the number of its file among all, and its first row.
-        file: The file, from the folder that is labelled.
+        name: What its files are called: the number of the input file, and the first row.
+        file: The input file, relative to the folder that is labelled.
         first: The number of its first row in the file, from 0.
         rows: How many there are.
-        start: Where the first begins in the file's text, in bytes; 0 in Parquet.
+        start: Byte offset of the first row in the decompressed file; 0 in Parquet.
     """
 
     name: str
@@ -39,8 +39,8 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Group:
-    """The shards of some input files, and what those files were like when they were cut."""
+class ShardGroup:
+    """The shards of some input files, and the size and time of those files when they were planned."""
 
     name: str
     files: tuple[dict[str, Any], ...]
@@ -59,34 +59,40 @@ def grouped(names: Sequence[str], size: int) -> list[tuple[str, list[tuple[int, 
 
 def choose(entries: Sequence[Entry], source: Source, where: str) -> tuple[list[Entry], list[str]]:
     """The files of a folder that are read, and the names of those that are left out: hidden ones and those with `_`."""
-    hidden = [one for one in entries if any(part.startswith((".", "_")) for part in one.name.split("/"))]
-    chosen = [one for one in entries if one not in hidden]
-    for one in chosen:
-        check_format(one.name, source)
+    hidden = [entry for entry in entries if any(part.startswith((".", "_")) for part in entry.name.split("/"))]
+    chosen = [entry for entry in entries if entry not in hidden]
+    for entry in chosen:
+        check_format(entry.name, source)
     if not chosen:
-        raise DataError(f"{where}: no files to label. Expected .parquet, .jsonl, .csv or .tsv files", "no-file")
-    return chosen, [one.name for one in hidden]
+        problem = "no files to label. Expected .parquet, .jsonl, .csv or .tsv files"
+        raise DataError(problem, "no-file", location=Location(where))
+    return chosen, [entry.name for entry in hidden]
 
 
 def cut(
-    folder: Folder, group: str, files: Sequence[tuple[int, str]], source: Source, wanted: Sequence[Wanted], size: int
-) -> Group:
+    folder: Folder,
+    group: str,
+    files: Sequence[tuple[int, str]],
+    source: Source,
+    columns: Sequence[FileColumn],
+    size: int,
+) -> ShardGroup:
     """Cut the files of a group into shards of `size` rows, the last of each file with what is left."""
     shards: list[Shard] = []
     about = []
     for number, name in files:
-        told = fingerprint(folder, name)
-        own = list(_cut(folder, number, name, source, wanted, size))
+        before = fingerprint(folder, name)
+        own = list(_cut(folder, number, name, source, columns, size))
         shards += own
-        about.append({**told, "rows": sum(shard.rows for shard in own)})
-    return Group(group, tuple(about), tuple(shards))
+        about.append({**before, "rows": sum(shard.rows for shard in own)})
+    return ShardGroup(group, tuple(about), tuple(shards))
 
 
 def _cut(
-    folder: Folder, number: int, name: str, source: Source, wanted: Sequence[Wanted], size: int
+    folder: Folder, number: int, name: str, source: Source, columns: Sequence[FileColumn], size: int
 ) -> Iterator[Shard]:
     if check_format(name, source) == "parquet":
-        rows = parquet_rows(folder, name, source, wanted)
+        rows = parquet_rows(folder, name, source, columns)
         for first in range(0, rows, size):
             yield Shard(f"{number:06d}-{first:012d}", name, first, min(size, rows - first), 0)
         return
@@ -99,38 +105,37 @@ def _cut(
                 yield Shard(f"{number:06d}-{first:012d}", name, first, rows, start)
                 first, rows, start = first + rows, 0, position
     except (EOFError, OSError) as error:
-        raise DataError(
-            f"{name}: not readable ({error}). Expected what its name says: fetch it again", "gzip"
-        ) from error
+        problem = f"not readable ({error}). Expected the format of its name; download it again"
+        raise DataError(problem, "gzip", location=Location(name)) from error
     if rows:
         yield Shard(f"{number:06d}-{first:012d}", name, first, rows, start)
 
 
-def parquet_rows(folder: Folder, name: str, source: Source, wanted: Sequence[Wanted]) -> int:
-    """How many rows a Parquet file has, after its columns were found to be there."""
+def parquet_rows(folder: Folder, name: str, source: Source, columns: Sequence[FileColumn]) -> int:
+    """How many rows a Parquet file has, once its columns are known to be there."""
     rows, names = _parquet_facts(folder, name)
-    for want in wanted:
-        if want.name not in names:
-            raise missing_column(name, want, names, source)
+    for column in columns:
+        if column.name not in names:
+            raise missing_column(column, names, source).at(Location(name))
     return rows
 
 
-def check_first(folder: Folder, name: str, source: Source, wanted: Sequence[Wanted], keep: Sequence[str]) -> None:
+def check_first(folder: Folder, name: str, source: Source, columns: Sequence[FileColumn], keep: Sequence[str]) -> None:
     """Refuse a first file that lacks a column: all its rows would be set aside."""
     if check_format(name, source) == "parquet":
         names = _parquet_facts(folder, name)[1]
     else:
-        # The first row may be poison itself.
+        # The first rows may be broken themselves.
         items = (found.item for found in islice(text_records(folder, name, source), LOOKED) if found.item)
         names = list(dict.fromkeys(key for item in items for key in item))
         if not names:
             return
-    for want in wanted:
-        if want.column.required and want.name not in names:
-            raise missing_column(name, want, names, source)
+    for column in columns:
+        if column.target.required and column.name not in names:
+            raise missing_column(column, names, source).at(Location(name))
     for kept in keep:
         if kept not in names:
-            raise RecipeError(f"--keep {kept}: {name} has no such column; {nearest(kept, names)}")
+            raise RecipeError(f"--keep-column {kept}: {name} has no such column; {nearest(kept, names)}")
 
 
 def _parquet_facts(folder: Folder, name: str) -> tuple[int, list[str]]:
@@ -142,33 +147,32 @@ def _parquet_facts(folder: Folder, name: str) -> tuple[int, list[str]]:
         with folder.open(name) as raw, pq.ParquetFile(raw) as file:
             return int(file.metadata.num_rows), list(file.schema_arrow.names)
     except (pa.ArrowException, OSError) as error:
-        raise DataError(
-            f"{name}: not readable as Parquet ({error}). Fetch it again, or say --format", "parquet"
-        ) from error
+        problem = f"not readable as Parquet ({error}). Download it again, or set --format"
+        raise DataError(problem, "parquet", location=Location(name)) from error
 
 
 def fingerprint(folder: Folder, name: str) -> dict[str, Any]:
-    """What tells whether a file was changed: its size, and when it was last written."""
-    found = folder.entry(name)
-    if found is None:
-        raise RunError(f"{name}: the file is not there any more; put it back and run the same command again")
-    return {"file": name, "bytes": found.bytes, "modified": found.modified}
+    """The size of a file and when it was last written, by which a change is noticed."""
+    entry = folder.entry(name)
+    if entry is None:
+        raise RunError(f"{name}: the file is gone; put it back and run the same command again")
+    return {"file": name, "bytes": entry.bytes, "modified": entry.modified}
 
 
-def check_unchanged(folder: Folder, group: Group) -> None:
-    """Refuse to go on with files that are no more what was cut into shards."""
-    for told in group.files:
-        now = fingerprint(folder, told["file"])
-        if changed := [name for name in now if now[name] != told[name]]:
-            what = ", ".join(f"{name} is {now[name]}, was {told[name]}" for name in changed)
+def check_unchanged(folder: Folder, group: ShardGroup) -> None:
+    """Refuse to resume with files that changed after they were planned."""
+    for before in group.files:
+        now = fingerprint(folder, before["file"])
+        if changed := [name for name in now if now[name] != before[name]]:
+            what = ", ".join(f"{name} is {now[name]}, was {before[name]}" for name in changed)
             raise RunError(
-                f"{told['file']} was changed since {group.name} was planned ({what}); put the old file back, or "
+                f"{before['file']} was changed since {group.name} was planned ({what}); put the old file back, or "
                 "label the new ones into another --out"
             )
 
 
 def settle(out: Folder, about: Mapping[str, Any]) -> None:
-    """Write down what the job is, or refuse to go on with another one in the same place."""
+    """Record the plan, or refuse to resume where another one was recorded."""
     if (there := read_json(out, PLAN)) is None:
         write_json(out, PLAN, about)
         return
@@ -176,31 +180,31 @@ def settle(out: Folder, about: Mapping[str, Any]) -> None:
         if there.get(name) != about.get(name):
             raise RunError(
                 f"{out.uri}: begun with {name} {_short(there.get(name))}, now it is {_short(about.get(name))}; "
-                "say the same again, or choose another --out"
+                "use the same settings, or choose another --out"
             )
 
 
-def write_group(out: Folder, group: Group) -> None:
-    """Write down a group's shards."""
+def write_group(out: Folder, group: ShardGroup) -> None:
+    """Record the shards of a group."""
     write_json(out, f"{group.name}/{PLAN}", asdict(group))
 
 
-def read_group(out: Folder, name: str) -> Group | None:
+def read_group(out: Folder, name: str) -> ShardGroup | None:
     """A group as it was planned; None if it was not yet."""
-    found = read_json(out, f"{name}/{PLAN}")
-    if found is None:
+    plan = read_json(out, f"{name}/{PLAN}")
+    if plan is None:
         return None
-    return Group(found["name"], tuple(found["files"]), tuple(Shard(**one) for one in found["shards"]))
+    return ShardGroup(plan["name"], tuple(plan["files"]), tuple(Shard(**shard) for shard in plan["shards"]))
 
 
 def read_json(folder: Folder, name: str) -> Any:
-    """What is in a JSON file; None where it is not there."""
-    found = folder.read(name)
-    return None if found is None else json.loads(found)
+    """The contents of a JSON file; None where there is no such file."""
+    data = folder.read(name)
+    return None if data is None else json.loads(data)
 
 
 def write_json(folder: Folder, name: str, value: Any) -> str:
-    """Write a JSON file in one step; gives its SHA-256."""
+    """Write a JSON file atomically; returns its SHA-256."""
     data = (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
     folder.write(name, data)
     return hashlib.sha256(data).hexdigest()

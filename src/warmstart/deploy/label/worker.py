@@ -9,62 +9,62 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
-from warmstart.data.schema import Schema
-from warmstart.data.source import Wanted, wanted
-from warmstart.data.values import Fault, Values
+from warmstart.data.faults import Fault
+from warmstart.data.row_conversion import RowConverter
+from warmstart.data.source import FileColumn, file_columns
 from warmstart.deploy.label.columns import ROW, answers_file, aside_file, columns_of, plain
-from warmstart.deploy.label.job import RECORDS, Work
+from warmstart.deploy.label.job import RECORDS, LabelJob
 from warmstart.deploy.label.locations import Folder
-from warmstart.deploy.label.records import Found, check_format, parquet_records, text_records
+from warmstart.deploy.label.records import FileRecord, check_format, parquet_records, text_records
 from warmstart.deploy.label.shards import Shard, write_json
 from warmstart.errors import RunError
-from warmstart.inference.abstention import held_back
+from warmstart.inference.abstention import abstain
 from warmstart.inference.exported_model import source_of
 from warmstart.inference.predictor import Predictor, model_folder
 from warmstart.storage.artifacts import MANIFEST
-from warmstart.text.windows import Cut
+from warmstart.text.windows import Truncation
 
 TRIES = 3
 PAUSE = 2.0
-"""Seconds before a file that could not be read is tried again."""
+"""Seconds before a file that could not be read is read again."""
 
 
 @dataclass(frozen=True)
-class Line:
-    """A row of a shard: where it stands, what the model is asked, what is kept of it, or what is wrong."""
+class ShardRow:
+    """A row of a shard: its number, what the model reads, what is kept of it, or what is wrong with it."""
 
     number: int
-    found: Found
+    found: FileRecord
     row: Mapping[str, Any] | None
     kept: Mapping[str, Any]
     error: str = ""
 
 
-class Worker:
+class ShardWorker:
     """Answers shards, one at a time.
 
     Args:
-        tries: Counts how often a shard was begun, this time included; 1 where nobody counts.
+        tries: Counts how often a shard was started, this time included; 1 where nobody counts.
     """
 
-    def __init__(self, work: Work, tries: Callable[[str], int] = lambda shard: 1) -> None:
+    def __init__(self, work: LabelJob, tries: Callable[[str], int] = lambda shard: 1) -> None:
         import torch
 
-        # The sums of several threads differ from those of one: all workers have the same number.
+        # Sums depend on the number of threads: all workers use the same.
         torch.set_num_threads(work.threads)
         self.work = work
         self.tries = tries
-        if (found := model_fingerprint(work.run)) != work.model:
-            raise RunError(f"{work.run}: a worker found model {found[:12]}, the driver has {work.model[:12]}")
+        if (model := model_fingerprint(work.run)) != work.model:
+            raise RunError(f"{work.run}: a worker found model {model[:12]}, the driver has {work.model[:12]}")
         self.predictor = Predictor.load(work.run, work.precision, work.engine)
         task = self.predictor.task
-        self.schema = task.schema(task.options).questions()
-        self.columns = wanted(work.source, self.schema)
-        names = [want.column.name for want in self.columns]
-        self.kinds = columns_of(task, names, work.keep, work.least)
+        self.schema = task.schema(task.options).without_answers()
+        self.columns = file_columns(work.source, self.schema)
+        names = [column.target.name for column in self.columns]
+        self.kinds = columns_of(task, names, work.keep, work.min_confidence)
 
     def __call__(self, group: str, shard: Shard) -> dict[str, Any]:
-        """Answer a shard and publish it; gives its record, which is written last and says that it is done."""
+        """Answer a shard and publish it; returns its record, which is written last and marks it as finished."""
         began = time.monotonic()
         times = self.tries(shard.name)
         if times > TRIES:
@@ -75,7 +75,7 @@ class Worker:
         return {**record, "seconds": time.monotonic() - began}
 
     def _tried(self, shard: Shard) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """The answers and what was set aside; a file that cannot be read is tried again, and then given up."""
+        """The answers, and what was set aside; a file that cannot be read is tried again, then given up."""
         for left in range(TRIES - 1, -1, -1):
             try:
                 lines = list(self._lines(shard))
@@ -84,33 +84,32 @@ class Worker:
                 if not left:
                     return self._all_aside(shard, f"the file could not be read: {error}")
                 time.sleep(PAUSE)
-        asked = [line for line in lines if line.row is not None]
-        answers, wrong = self._answers([line.row for line in asked if line.row is not None])
-        aside = [told(shard, line.number, line.error, line.found.text) for line in lines if line.row is None]
-        aside += [told(shard, asked[at].number, error, asked[at].found.text) for at, error in wrong.items()]
-        left_in = (line for at, line in enumerate(asked) if at not in wrong)
+        readable = [line for line in lines if line.row is not None]
+        answers, wrong = self._answers([line.row for line in readable if line.row is not None])
+        aside = [aside_row(shard, line.number, line.error, line.found.text) for line in lines if line.row is None]
+        aside += [aside_row(shard, readable[at].number, error, readable[at].found.text) for at, error in wrong.items()]
+        left_in = (line for at, line in enumerate(readable) if at not in wrong)
         rows = [
             {ROW: f"{shard.file}:{line.number}", **line.kept, **self._shape(answer)}
             for line, answer in zip(left_in, answers, strict=True)
         ]
-        return rows, sorted(aside, key=lambda one: int(one["number"]))
+        return rows, sorted(aside, key=lambda row: int(row["number"]))
 
     def _shape(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        return answer if self.work.least is None else held_back(answer, self.work.least)
+        least = self.work.min_confidence
+        return answer if least is None else abstain(self.predictor.task, answer, least)
 
-    def _lines(self, shard: Shard) -> Iterator[Line]:
-        """The rows of a shard, read as `predict --file` reads them, but each for itself."""
-        values = Values(self.columns, self.work.source.label_separator)
-        defaults = self.schema.defaults([want.column.name for want in self.columns])
+    def _lines(self, shard: Shard) -> Iterator[ShardRow]:
+        """The rows of a shard, read as `predict --file` reads them, but each by itself."""
+        converter = RowConverter(self.columns, self.work.source.label_separator, self.schema.check)
+        defaults = self.schema.defaults([column.target.name for column in self.columns])
         for number, found in enumerate(_found(self.work, shard, self.columns), shard.first + 1):
-            row, error = (
-                (None, found.error) if found.item is None else ask(found.item, self.columns, values, self.schema)
-            )
+            row, error = (None, found.error) if found.item is None else parse_input(found.item, self.columns, converter)
             kept: dict[str, Any] = {}
             if row is not None and found.item is not None:
                 row |= defaults
                 kept, error = self._kept(row, found.item)
-            yield Line(number, found, None if error else row, kept, error)
+            yield ShardRow(number, found, None if error else row, kept, error)
 
     def _kept(self, row: Mapping[str, Any], item: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         if not self.work.keep:
@@ -118,27 +117,27 @@ class Worker:
         kept = {name: plain(item.get(name)) for name in self.work.keep}
         for name, value in kept.items():
             if name not in item:
-                return {}, f"no column {name!r}, which is to be kept"
+                return {}, f"no column {name!r}, which --keep-column names"
             if not _whole(value):
                 return {}, f"{name!r} has a lone surrogate, half of a character"
         return kept, ""
 
     def _answers(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], dict[int, str]]:
-        """The answers of those rows that can be answered, and by their place the errors of the others."""
-        self.predictor.cut = Cut()
+        """The answers to those rows that can be answered, and the errors of the others by their index."""
+        self.predictor.cut = Truncation()
         try:
             return list(self.predictor.stream(rows)), {}
         except BaseException as error:
             if not _is_fault(error):
                 raise
             wrong = dict(self._culprits(rows, 0))
-            if not wrong:  # Only together do they fail: that is the machine's fault, and no row's.
+            if not wrong:  # They only fail together: that is the machine's fault, not a row's.
                 raise
-        self.predictor.cut = Cut()
+        self.predictor.cut = Truncation()
         return list(self.predictor.stream([row for at, row in enumerate(rows) if at not in wrong])), wrong
 
     def _culprits(self, rows: Sequence[Mapping[str, Any]], first: int) -> Iterator[tuple[int, str]]:
-        """The places of rows that fail by themselves, found by halves."""
+        """The indices of rows that fail by themselves, found by bisection."""
         try:
             for _ in self.predictor.stream(rows):
                 pass
@@ -153,31 +152,30 @@ class Worker:
             yield from self._culprits(rows[half:], first + half)
 
     def _all_aside(self, shard: Shard, why: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        self.predictor.cut = Cut()
+        self.predictor.cut = Truncation()
         raw: list[str | None] = []
         try:
             raw += [found.text for found in _found(self.work, shard, self.columns)]
         except OSError:
             raw += [None] * (shard.rows - len(raw))
-        return [], [told(shard, number, why, text) for number, text in enumerate(raw, shard.first + 1)]
+        return [], [aside_row(shard, number, why, text) for number, text in enumerate(raw, shard.first + 1)]
 
 
-def ask(
-    item: Mapping[str, Any], columns: Sequence[Wanted], values: Values, schema: Schema
+def parse_input(
+    item: Mapping[str, Any], columns: Sequence[FileColumn], converter: RowConverter
 ) -> tuple[dict[str, Any] | None, str]:
     """A record as a row of the task's columns; or None, and what is wrong with it."""
-    missing = next((want.name for want in columns if want.name not in item and want.column.required), None)
+    missing = next((column.name for column in columns if column.name not in item and column.target.required), None)
     if missing is not None:
         return None, f"no column {missing!r}"
     try:
-        row, _ = values.row([item.get(want.name) for want in columns])
+        row, _ = converter.convert([item.get(column.name) for column in columns])
     except Fault as fault:
         return None, str(fault)
-    wrong = schema.check(row) if schema.check else None
-    return (None, wrong[1]) if wrong else (row, "")
+    return row, ""
 
 
-def told(shard: Shard, number: int, error: str, raw: str | None) -> dict[str, Any]:
+def aside_row(shard: Shard, number: int, error: str, raw: str | None) -> dict[str, Any]:
     """A row that is set aside."""
     error = error.encode("utf-8", "backslashreplace").decode()
     return {ROW: f"{shard.file}:{number}", "file": shard.file, "number": number, "error": error, "raw": raw}
@@ -190,9 +188,9 @@ def publish(
     answers: Sequence[Mapping[str, Any]],
     aside: Sequence[Mapping[str, Any]],
     kinds: Mapping[str, str],
-    cut: Cut,
+    cut: Truncation,
 ) -> dict[str, Any]:
-    """Write a shard's files, then its record; gives the record."""
+    """Write the files of a shard, then its record; returns the record."""
     if len(answers) + len(aside) != shard.rows:
         raise RunError(
             f"{shard.file}: found {len(answers) + len(aside)} rows from row {shard.first + 1} on, expected "
@@ -216,17 +214,17 @@ def publish(
 
 
 def model_fingerprint(run: str) -> str:
-    """What tells one model from another: the checksum of its manifest, which has those of all its files."""
+    """What distinguishes one model from another: the checksum of its manifest, which holds those of all its files."""
     folder = model_folder(run)
     if not (folder / MANIFEST).is_file():
         raise RunError(f"{run}: the model has no {MANIFEST}; give a run that `warmstart fit` finished")
     return source_of(folder)
 
 
-def _found(work: Work, shard: Shard, columns: Sequence[Wanted]) -> Iterator[Found]:
+def _found(work: LabelJob, shard: Shard, columns: Sequence[FileColumn]) -> Iterator[FileRecord]:
     """The records of a shard."""
     if check_format(shard.file, work.source) == "parquet":
-        names = [*(want.name for want in columns), *work.keep]
+        names = [*(column.name for column in columns), *work.keep]
         return parquet_records(work.folder, shard.file, shard.first, shard.rows, names)
     return islice(text_records(work.folder, shard.file, work.source, shard.start), shard.rows)
 
@@ -240,7 +238,7 @@ def _whole(value: str | None) -> bool:
 
 
 def _is_fault(error: BaseException) -> bool:
-    """Whether a row may be the cause; a panic of the tokenizer is no `Exception`."""
+    """Whether a row may be the cause; a panic of the tokenizer is not an `Exception`."""
     if isinstance(error, MemoryError | OSError):
         return False
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"

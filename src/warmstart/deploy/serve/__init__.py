@@ -1,1 +1,1 @@
-"""Answering requests: a front of our own that refuses what is wrong, and models behind it in Ray Serve."""
+"""Serving models over HTTP: a Starlette application that checks every request, and replicas in Ray Serve behind it."""

@@ -1,4 +1,4 @@
-"""The front: an ASGI application that checks every request, and hands on only what a model can answer."""
+"""The ASGI application: it checks every request, and hands to a model only what the model can answer."""
 
 from __future__ import annotations
 
@@ -8,221 +8,255 @@ import json
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
-from warmstart.deploy.serve.backend import Away, Backend
-from warmstart.deploy.serve.http import Answer, Gone, Held, Message, Receive, Request, Send, respond
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from starlette.routing import Route, Router
+from starlette.types import Receive, Scope, Send
+
+from warmstart.deploy.serve.backend import Backend, ModelUnavailable
+from warmstart.deploy.serve.demo_page import demo_page
+from warmstart.deploy.serve.exchange import CLIENT_CLOSED_REQUEST, Exchange
 from warmstart.deploy.serve.limits import Limits, read_texts
-from warmstart.deploy.serve.metrics import Metrics
-from warmstart.deploy.serve.models import Served
-from warmstart.deploy.serve.openapi import describe
-from warmstart.deploy.serve.page import page
-from warmstart.deploy.serve.refusals import Refused, busy
+from warmstart.deploy.serve.openapi import describe_server
+from warmstart.deploy.serve.refusals import Refusal, retry_later
+from warmstart.deploy.serve.request_body import BodyMemory
+from warmstart.deploy.serve.served_models import InputRow, ServedModel
+from warmstart.deploy.serve.server_metrics import ServerMetrics
 from warmstart.errors import nearest
 
-OPEN = ("/health", "/ready", "/")
-"""What needs no token: whether there is a server, which balancers ask, and the page, which holds nothing itself."""
-LOOPBACK = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?", re.IGNORECASE)
-Log = Callable[[Mapping[str, Any]], None]
-Entry = dict[str, Any]
-Route = Callable[[Request, Entry], Awaitable[Answer]]
+OPEN_PATHS = ("/health", "/ready", "/")
+"""Paths that need no token: load balancers ask whether there is a server, and the page itself holds nothing."""
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+_LOOPBACK = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?", re.IGNORECASE)
+Log = Callable[[Mapping[str, object]], None]
 
 
-class App:
-    """Answers HTTP for models.
+class ModelNameConvertor(Convertor[str]):
+    """Any name in a path, slashes and newlines included, so that a wrong one is refused as a name."""
 
-    Args:
-        queue: Texts of a model that may wait at once; a request beyond them is told to come again.
-        seconds: Within which a request is answered, or told to come again.
-        token: What a client must show; None for no token, and then only requests to this machine's own names.
+    regex = "(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("model", ModelNameConvertor())
+
+
+@dataclass(frozen=True)
+class ServingSettings:
+    """How requests are taken.
 
     Attributes:
-        models: Those that are served, by name; one may be put in the place of another at any time.
-        ready: The names of models that answer.
-        draining: No request is taken any more.
-        under_way: Texts that are being answered, by model.
+        limits: How much a request may ask for.
+        max_queue: Texts of a model that may wait at once; a request beyond them is refused with 429.
+        timeout: Seconds within which a request is answered, or refused with 503.
+        token: The token that a client must send; without one, only requests to this machine's own names are answered.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    max_queue: int = 256
+    timeout: float = 60.0
+    token: str | None = None
+
+
+class ServingApp:
+    """Answers HTTP requests for models.
+
+    Routes and responses are Starlette's. Its middleware is not used: checks come before routing, refusals decide
+    whether the connection is kept, and every request is logged and counted, whatever happens to it.
+
+    Attributes:
+        models: The models, by name; another state of a model can take its place at any time.
+        ready: Names of the models that answer.
+        draining: Whether no more requests are taken.
+        in_progress: Number of texts being answered, by model.
     """
 
     def __init__(
         self,
-        models: dict[str, Served],
+        models: dict[str, ServedModel],
         backend: Backend,
-        limits: Limits | None = None,
-        queue: int = 256,
-        seconds: float = 60.0,
-        token: str | None = None,
+        settings: ServingSettings | None = None,
         log: Log | None = None,
     ) -> None:
-        self.models, self.backend, self.limits = models, backend, limits or Limits()
-        self.queue, self.seconds = queue, seconds
-        self.token = None if token is None else token.encode()
-        self.log = log or to_stderr
-        self.metrics = Metrics()
+        self.models, self.backend = models, backend
+        self.settings = settings or ServingSettings()
+        self.log = log or log_to_stderr
+        self.metrics = ServerMetrics()
         self.ready: set[str] = set()
         self.draining = False
-        self.under_way: dict[str, int] = dict.fromkeys(models, 0)
-        self.held = Held()
+        self.in_progress: dict[str, int] = dict.fromkeys(models, 0)
+        self.routes = [
+            Route("/", self.page, include_in_schema=False),
+            Route("/health", self.health),
+            Route("/ready", self.readiness),
+            Route("/v1/models", self.list_models),
+            Route("/metrics", self.scrape),
+            Route("/openapi.json", self.openapi, include_in_schema=False),
+            Route("/v1/models/{name:model}/predict", self.predict, methods=["POST"]),
+            Route("/v1/predict", self.predict_single, methods=["POST"]),
+        ]
+        self._router = Router(self.routes, redirect_slashes=False)
+        self._body_memory = BodyMemory()
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; whatever it holds, it is answered."""
         if scope["type"] != "http":
             return
         started = time.perf_counter()
-        request = Request(scope, receive, self.limits, self.held)
-        entry: Entry = {"id": request.id, "model": "", "texts": 0, "characters": 0}
+        scope["app"] = self  # as in a `Starlette`: its routes then raise their 404 and 405 instead of sending them
+        exchange = Exchange(scope, receive, send, self.settings.limits, self._body_memory)
         try:
-            answer = await self._answered(request, entry)
-            await respond(answer, request, send, self.limits.seconds)
-        except (Gone, TimeoutError):
-            entry["gone"] = True
-            answer = Answer(499, b"")
+            await self._answer(exchange)
+        except ClientDisconnect:
+            exchange.entry.gone = True
+            exchange.status = CLIENT_CLOSED_REQUEST
         finally:
-            request.done()
+            exchange.body.release()
         seconds = time.perf_counter() - started
-        self.metrics.done(entry["model"], answer.status, seconds)
-        self.log({**entry, "status": answer.status, "ms": round(1000 * seconds, 2), "queue": self._waiting(entry)})
+        model = exchange.entry.model
+        self.metrics.count_request(model, exchange.status, seconds)
+        outcome = {"status": exchange.status, "ms": round(1000 * seconds, 2), "queue": self.in_progress.get(model, 0)}
+        self.log({**exchange.entry.as_json(), **outcome})
 
-    async def _answered(self, request: Request, entry: Entry) -> Answer:
+    async def _answer(self, exchange: Exchange) -> None:
         try:
-            return await self._route(request, entry)
-        except Refused as error:
-            refused = error
-        except Gone:
+            self._check_access(exchange)
+            await self._router(exchange.scope, exchange.receive, exchange.send)
+            return
+        except ClientDisconnect:
             raise
-        except Exception as error:  # A fault of ours; its text may quote a client's, so only its kind is logged.
-            entry["fault"] = type(error).__name__
-            refused = Refused(500, "a fault of warmstart's", "please report it, with the id of the request")
-        kept = not refused.close and await request.discard()
-        body = json.dumps(refused.as_json()).encode()
-        return Answer(refused.status, body, headers=refused.headers, close=not kept)
+        except Refusal as error:
+            refusal = error
+        except HTTPException as error:
+            refusal = self._routing_refusal(exchange, error)
+        except Exception as error:
+            if exchange.status:  # the response has begun, so there is nothing more to say
+                raise
+            exchange.entry.fault = type(error).__name__
+            refusal = Refusal(500, "internal error in warmstart", "please report it, with the id of the request")
+        await exchange.refuse(refusal)
 
-    async def _route(self, request: Request, entry: Entry) -> Answer:
-        self._check_host(request)
-        path = request.path
-        if self.token is not None and path not in OPEN:
-            self._check_token(request)
-        methods = self._methods(path)
-        if not methods:
-            known = nearest(path, self._paths())[:200]
-            raise Refused(404, f"there is nothing at {ascii(path)[:80]}", known, "path")
-        method = "GET" if request.method == "HEAD" else request.method
-        if method not in methods:
-            allowed = ", ".join(methods)
-            raise Refused(405, f"found {request.method[:20]}", allowed, "method", {"allow": allowed})
-        return await methods[method](request, entry)
+    def _check_access(self, exchange: Exchange) -> None:
+        """Refuse a request by its host or its token, whether or not there is anything at its path."""
+        token = self.settings.token
+        if token is None:
+            # Others may have names that lead to this machine, and a page in a browser may come from such a name.
+            host = exchange.headers.get(b"host", b"")
+            if not _LOOPBACK.fullmatch(host):
+                what = f"found the host {ascii(host.decode('latin-1'))[:80]}"
+                raise Refusal(421, what, "localhost or 127.0.0.1; or a server with a token", "headers")
+        elif exchange.path not in OPEN_PATHS:
+            authorization = exchange.headers.get(b"authorization", b"")
+            if not hmac.compare_digest(authorization, b"Bearer " + token.encode()):
+                headers = {"www-authenticate": "Bearer"}
+                raise Refusal(401, "missing or wrong token", "Authorization: Bearer TOKEN", "headers", headers)
+        if exchange.path.endswith("\n"):  # a route's pattern ends in `$`, which also matches before a newline
+            raise HTTPException(404)
 
-    def _methods(self, path: str) -> dict[str, Route]:
-        """What can be done at a path, by method."""
-        fixed: dict[str, dict[str, Route]] = {
-            "/": {"GET": self._page},
-            "/health": {"GET": self._health},
-            "/ready": {"GET": self._ready},
-            "/metrics": {"GET": self._metrics},
-            "/openapi.json": {"GET": self._openapi},
-            "/v1/models": {"GET": self._list},
-            "/v1/predict": {"POST": self._predict_only},
-        }
-        if path in fixed:
-            return fixed[path]
-        start, end = "/v1/models/", "/predict"
-        if path.startswith(start) and path.endswith(end) and len(path) > len(start) + len(end):
-            name = path[len(start) : -len(end)]
-            return {"POST": lambda request, entry: self._predict(name, request, entry)}
-        return {}
+    def _routing_refusal(self, exchange: Exchange, error: HTTPException) -> Refusal:
+        """The refusal of a path or method that has no route."""
+        if error.status_code == 405:
+            methods = set((error.headers or {})["Allow"].split(", ")) - {"HEAD"}
+            allowed = ", ".join(sorted(methods))
+            return Refusal(405, f"found {exchange.method[:20]}", allowed, "method", {"allow": allowed})
+        formats = [route.path_format for route in self.routes]
+        paths = {path.format(name=name) for path in formats for name in self.models}
+        known = nearest(exchange.path, paths)[:200]
+        return Refusal(404, f"there is nothing at {ascii(exchange.path)[:80]}", known, "path")
 
-    def _paths(self) -> list[str]:
-        own = [f"/v1/models/{name}/predict" for name in self.models]
-        return ["/", "/health", "/ready", "/metrics", "/openapi.json", "/v1/models", "/v1/predict", *own]
+    async def health(self, request: Request) -> JSONResponse:
+        """Whether the server is alive."""
+        return JSONResponse({"status": "alive"})
 
-    def _check_host(self, request: Request) -> None:
-        """Without a token, refuse names of others that lead here: a page in a browser may be behind such a name."""
-        host = request.headers.get(b"host", b"")
-        if self.token is None and not LOOPBACK.fullmatch(host):
-            found = ascii(host.decode("latin-1"))[:80]
-            raise Refused(421, f"found the host {found}", "localhost or 127.0.0.1; or a server with a token", "headers")
-
-    def _check_token(self, request: Request) -> None:
-        given = request.headers.get(b"authorization", b"")
-        if not hmac.compare_digest(given, b"Bearer " + (self.token or b"")):
-            headers = {"www-authenticate": "Bearer"}
-            raise Refused(401, "no token, or a wrong one", "Authorization: Bearer TOKEN", "headers", headers)
-
-    async def _health(self, request: Request, entry: Entry) -> Answer:
-        return Answer.of({"status": "alive"})
-
-    async def _ready(self, request: Request, entry: Entry) -> Answer:
+    async def readiness(self, request: Request) -> JSONResponse:
+        """Whether every model answers."""
         if self.draining or self.ready != set(self.models):
-            raise busy("draining" if self.draining else "starting")
-        return Answer.of({"status": "ready"})
+            raise retry_later("draining" if self.draining else "starting")
+        return JSONResponse({"status": "ready"})
 
-    async def _metrics(self, request: Request, entry: Entry) -> Answer:
-        for name, count in self.under_way.items():
-            self.metrics.waiting.labels(name).set(count)
-        return Answer(200, self.metrics.text(), "text/plain; version=0.0.4; charset=utf-8")
+    async def list_models(self, request: Request) -> JSONResponse:
+        """The models served."""
+        models = [{**model.describe(), "ready": name in self.ready} for name, model in self.models.items()]
+        return JSONResponse({"models": models})
 
-    async def _openapi(self, request: Request, entry: Entry) -> Answer:
-        return Answer.of(describe(list(self.models.values()), self.limits, self.token is not None))
+    async def scrape(self, request: Request) -> PlainTextResponse:
+        """Counters, for Prometheus."""
+        for name, count in self.in_progress.items():
+            self.metrics.queue.labels(name).set(count)
+        return PlainTextResponse(self.metrics.text(), media_type=PROMETHEUS)
 
-    async def _list(self, request: Request, entry: Entry) -> Answer:
-        return Answer.of(
-            {"models": [{**one.about(), "ready": name in self.ready} for name, one in self.models.items()]}
-        )
+    async def openapi(self, request: Request) -> JSONResponse:
+        """The description of the server, as OpenAPI."""
+        settings = self.settings
+        models = list(self.models.values())
+        return JSONResponse(describe_server(self.routes, models, settings.limits, settings.token is not None))
 
-    async def _page(self, request: Request, entry: Entry) -> Answer:
-        html, headers = page()
-        return Answer(200, html, "text/html; charset=utf-8", dict(headers))
+    async def page(self, request: Request) -> HTMLResponse:
+        """The page for trying models."""
+        return demo_page()
 
-    async def _predict_only(self, request: Request, entry: Entry) -> Answer:
+    async def predict(self, request: Request) -> JSONResponse:
+        """Answers of one of several models."""
+        return await self._predict(request.path_params["name"], request.state.exchange)
+
+    async def predict_single(self, request: Request) -> JSONResponse:
+        """Answers, where there is one model."""
         if len(self.models) > 1:
             known = ", ".join(f"/v1/models/{name}/predict" for name in self.models)
-            raise Refused(404, f"there are {len(self.models)} models here", known, "path")
-        return await self._predict(next(iter(self.models)), request, entry)
+            raise Refusal(404, f"there are {len(self.models)} models here", known, "path")
+        return await self._predict(next(iter(self.models)), request.state.exchange)
 
-    async def _predict(self, name: str, request: Request, entry: Entry) -> Answer:
+    async def _predict(self, name: str, exchange: Exchange) -> JSONResponse:
         if name not in self.models:
-            raise Refused(404, f"there is no model {ascii(name)[:80]}", nearest(name[:80], self.models), "path")
-        entry["model"] = name
-        texts = read_texts(await request.read(), self.limits)
+            raise Refusal(404, f"there is no model {ascii(name)[:80]}", nearest(name[:80], self.models), "path")
+        exchange.entry.model = name
+        texts = read_texts(await exchange.body.read(), self.settings.limits)
         model = self.models[name]
         rows = model.rows(texts)
-        entry["texts"] = len(rows)
-        entry["characters"] = sum(len(one) for row in rows for one in row.values() if isinstance(one, str))
+        exchange.entry.texts = len(rows)
+        exchange.entry.characters = sum(len(value) for row in rows for value in row.values() if isinstance(value, str))
         if self.draining or name not in self.ready:
-            raise busy(f"{name} is " + ("draining" if self.draining else "starting"))
-        if self.under_way[name] and self.under_way[name] + len(rows) > self.queue:
-            raise busy(f"{name} has {self.under_way[name]} texts to answer already", 429)
-        self.under_way[name] += len(rows)
+            raise retry_later(f"{name} is " + ("draining" if self.draining else "starting"))
+        waiting = self.in_progress[name]
+        if waiting and waiting + len(rows) > self.settings.max_queue:
+            raise retry_later(f"{name} already has {waiting} texts to answer", 429)
+        self.in_progress[name] += len(rows)
         try:
-            return await self._ask(model, rows)
+            return await self._compute(model, rows)
         finally:
-            self.under_way[name] -= len(rows)
+            self.in_progress[name] -= len(rows)
 
-    async def _ask(self, model: Served, rows: list[Any]) -> Answer:
+    async def _compute(self, model: ServedModel, rows: list[InputRow]) -> JSONResponse:
         try:
-            async with asyncio.timeout(self.seconds):
-                answered = await self.backend.answer(model, rows)
-        except Away as error:
+            async with asyncio.timeout(self.settings.timeout):
+                reply = await self.backend.answer(model, rows)
+        except ModelUnavailable as error:
             if self.models[model.name] is model:
                 self.ready.discard(model.name)
-            raise busy(str(error)) from None
+            raise retry_later(str(error)) from None
         except TimeoutError:
-            raise busy(f"no answer within {self.seconds:g} s") from None
-        self.metrics.answered(model.name, answered)
-        for index, found in enumerate(answered.found):
-            if isinstance(found, str):
-                raise model.refusal(index, found, 422)
+            raise retry_later(f"no answer within {self.settings.timeout:g} s") from None
+        self.metrics.count_reply(model.name, reply)
+        for index, outcome in enumerate(reply.outcomes):
+            if isinstance(outcome, str):
+                raise model.refusal(index, outcome, 422)
         try:
-            return Answer.of({"model": model.name, "version": model.seal[:12], "answers": answered.found})
+            return JSONResponse({"model": model.name, "version": model.version, "answers": reply.outcomes})
         except ValueError:
-            raise model.refusal(0, "the model gives no number", 422) from None
-
-    def _waiting(self, entry: Entry) -> int:
-        return self.under_way.get(entry["model"], 0)
+            raise model.refusal(0, "the model returned NaN or infinity", 422) from None
 
 
-def to_stderr(entry: Mapping[str, Any]) -> None:
-    """One line of JSON; never a text or a token."""
-    told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **entry}
-    sys.stderr.write(json.dumps(told) + "\n")
+def log_to_stderr(entry: Mapping[str, object]) -> None:
+    """Write an entry of the log as one line of JSON."""
+    sys.stderr.write(json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **entry}) + "\n")

@@ -1,47 +1,47 @@
-"""What computes behind the front: a protocol, so that the front can be tried without a cluster."""
+"""What computes answers behind the application: a protocol, so that the application can be tested without a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
-from warmstart.deploy.serve.models import Row, Served
+from warmstart.deploy.serve.served_models import InputRow, ServedModel
 
-Found = dict[str, Any] | str
-"""The answer to a row, or why there is none."""
+Outcome = dict[str, object] | str
+"""The answer to a row, or the reason why there is none."""
 
 
 @dataclass
-class Answered:
-    """What rows were answered with.
+class BackendReply:
+    """What a backend returns for the rows of a request.
 
     Attributes:
-        found: One for each row.
-        batches: How many rows the batches had that are told with these rows; each is told once.
-        cut: Tokens that the window left out.
+        outcomes: One for each row.
+        batch_sizes: Number of rows in each batch that is reported with these rows; every batch is reported once.
+        tokens_cut: Tokens outside of the window.
     """
 
-    found: list[Found] = field(default_factory=list)
-    batches: list[int] = field(default_factory=list)
-    cut: int = 0
+    outcomes: list[Outcome] = field(default_factory=list)
+    batch_sizes: list[int] = field(default_factory=list)
+    tokens_cut: int = 0
 
 
-class Away(Exception):
-    """No copy of the model can answer at present."""
+class ModelUnavailable(Exception):
+    """No replica of the model can answer at present."""
 
 
 class Backend(Protocol):
-    """Copies of models that answer."""
+    """Replicas of models that answer."""
 
-    async def open(self, model: Served) -> None:
-        """Get a model ready to answer; raises what is wrong with it in an error of warmstart's."""
+    async def open(self, model: ServedModel) -> None:
+        """Make a model ready to answer; raises a `WarmstartError` that says what is wrong with it."""
         ...
 
-    async def answer(self, model: Served, rows: Sequence[Row]) -> Answered:
-        """Answer rows of `Served.rows`; raises `Away` where that is not possible at present."""
+    async def answer(self, model: ServedModel, rows: Sequence[InputRow]) -> BackendReply:
+        """Answer rows of `ServedModel.rows`; raises `ModelUnavailable` where that is not possible at present."""
         ...
 
-    async def close(self, model: Served) -> None:
-        """Let a model go, when what is under way is done."""
+    async def close(self, model: ServedModel) -> None:
+        """Release a model once the requests that it is computing are answered."""
         ...

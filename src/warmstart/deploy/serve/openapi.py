@@ -1,88 +1,99 @@
-"""The OpenAPI description of a server, with examples that the models it serves answer."""
+"""The OpenAPI description of a server, from its routes, with examples that the models answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import Any
+from inspect import getdoc
+from typing import get_type_hints
+
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+from starlette.schemas import BaseSchemaGenerator
 
 from warmstart.deploy.serve.limits import Limits
-from warmstart.deploy.serve.models import Served
+from warmstart.deploy.serve.served_models import ServedModel
+from warmstart.storage.json_files import Json
+
+Schema = dict[str, object]
 
 ERRORS = {
     "400": "The body is not as expected; the message says where.",
-    "401": "No token, or a wrong one.",
+    "401": "Missing or wrong token.",
     "404": "There is no such model or path.",
-    "408": "The body came too slowly.",
+    "408": "The body arrived too slowly.",
     "413": "Too large, or too many texts.",
     "415": "Not application/json, or compressed.",
     "422": "A text that this model cannot answer.",
-    "429": "Too many texts wait already; come again after Retry-After seconds.",
-    "503": "The model is starting or the server is going; come again after Retry-After seconds.",
+    "429": "Too many texts are waiting; try again after Retry-After seconds.",
+    "503": "The model is starting or the server is stopping; try again after Retry-After seconds.",
 }
 
 
-def describe(models: Sequence[Served], limits: Limits, token: bool) -> dict[str, Any]:
-    """The description, as OpenAPI 3.1."""
-    paths: dict[str, Any] = {
-        "/health": _get("Whether the server is alive."),
-        "/ready": _get("Whether every model answers."),
-        "/v1/models": _get("The models served."),
-        "/metrics": _get("Counters, for Prometheus.", "text/plain"),
-    }
-    for model in models:
-        paths[f"/v1/models/{model.name}/predict"] = {"post": _predict(model, limits)}
-    if len(models) == 1:
-        paths["/v1/predict"] = {"post": _predict(models[0], limits)}
-    found: dict[str, Any] = {
+def describe_server(
+    routes: Sequence[BaseRoute], models: Sequence[ServedModel], limits: Limits, needs_token: bool
+) -> Schema:
+    """The description, as OpenAPI 3.1.
+
+    What a GET returns is said by the docstring and the return type of its endpoint. A POST is a prediction: a path with
+    `{name}` is there for every model, and one without for a single model.
+    """
+    paths: dict[str, Schema] = {}
+    for path, method, endpoint in BaseSchemaGenerator().get_endpoints(list(routes)):
+        if method == "get":
+            paths[path] = {method: _get(endpoint)}
+        elif "{name}" in path or len(models) == 1:
+            paths.update({path.format(name=model.name): {method: _predict(model, limits)} for model in models})
+    components: Schema = {"schemas": {"Error": _error()}}
+    description: Schema = {
         "openapi": "3.1.0",
         "info": {"title": "warmstart", "version": version("warmstart")},
         "paths": paths,
-        "components": {"schemas": {"Error": _error()}},
+        "components": components,
     }
-    if token:
-        found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{"token": []}]
-    return found
+    if needs_token:
+        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        description["security"] = [{"token": []}]
+    return description
 
 
-def _predict(model: Served, limits: Limits) -> dict[str, Any]:
-    texts = {"type": "array", "minItems": 1, "maxItems": limits.texts, "items": _schema(model.task.example)}
-    asked = {"type": "object", "properties": {"texts": texts}, "required": ["texts"], "additionalProperties": False}
+def _get(endpoint: Callable[..., object]) -> Schema:
+    summary = (getdoc(endpoint) or "").partition("\n")[0]
+    response: type[Response] = get_type_hints(endpoint)["return"]
+    content: Schema = {str(response.media_type): {}}
+    return {"summary": summary, "responses": {"200": {"description": summary, "content": content}}}
+
+
+def _predict(model: ServedModel, limits: Limits) -> Schema:
+    texts = {"type": "array", "minItems": 1, "maxItems": limits.texts, "items": _text(model.task.example)}
+    request = {"type": "object", "properties": {"texts": texts}, "required": ["texts"], "additionalProperties": False}
     answers = {"type": "array", "items": {"type": "object"}}
-    given = {"type": "object", "properties": {"model": {"type": "string"}, "answers": answers}}
-    wrong = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    reply = {"type": "object", "properties": {"model": {"type": "string"}, "answers": answers}}
+    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     return {
         "summary": f"Answers of {model.name} ({model.task.name}).",
         "requestBody": {
             "required": True,
-            "content": {"application/json": {"schema": asked, "example": {"texts": [model.task.example]}}},
+            "content": {"application/json": {"schema": request, "example": {"texts": [model.task.example]}}},
         },
         "responses": {
-            "200": {"description": "An answer for each text.", "content": {"application/json": {"schema": given}}},
-            **{status: {"description": text, "content": wrong} for status, text in ERRORS.items()},
+            "200": {"description": "An answer for each text.", "content": {"application/json": {"schema": reply}}},
+            **{status: {"description": text, "content": error} for status, text in ERRORS.items()},
         },
     }
 
 
-def _schema(example: Any) -> dict[str, Any]:
-    """The shape of a text, as its example has it."""
-    if isinstance(example, str):
-        return {"type": "string", "minLength": 1}
+def _text(example: Json) -> Schema:
+    """The schema of a text, from its example."""
+    if isinstance(example, dict):
+        properties = {name: _text(value) for name, value in example.items()}
+        return {"type": "object", "properties": properties, "required": list(example)}
     if isinstance(example, list):
         return {"type": "array", "items": {"type": "string"}, "minItems": 2}
-    return {
-        "type": "object",
-        "properties": {name: _schema(one) for name, one in example.items()},
-        "required": list(example),
-    }
+    return {"type": "string", "minLength": 1}
 
 
-def _get(text: str, kind: str = "application/json") -> dict[str, Any]:
-    return {"get": {"summary": text, "responses": {"200": {"description": text, "content": {kind: {}}}}}}
-
-
-def _error() -> dict[str, Any]:
-    said = {name: {"type": "string"} for name in ("what", "expected", "where")}
-    error = {"type": "object", "properties": {"status": {"type": "integer"}, **said}, "required": ["status", "what"]}
+def _error() -> Schema:
+    message = {name: {"type": "string"} for name in ("what", "expected", "where")}
+    error = {"type": "object", "properties": {"status": {"type": "integer"}, **message}, "required": ["status", "what"]}
     return {"type": "object", "properties": {"error": error}, "required": ["error"]}

@@ -1,78 +1,80 @@
-"""A replica: one copy of a model in a process of Ray Serve, which computes requests that come together at once."""
+"""A replica: one copy of a model in a process of Ray Serve, which computes requests in dynamic batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from ray import serve
 
-from warmstart.deploy.serve.backend import Found
-from warmstart.deploy.serve.gathering import Gathering
-from warmstart.deploy.serve.models import Row, seal_of
-from warmstart.errors import MissingExtra, ModelError, WarmstartError
+from warmstart.deploy.serve.backend import Outcome
+from warmstart.deploy.serve.dynamic_batching import DynamicBatcher
+from warmstart.deploy.serve.row_chunks import ChunkReply, RowChunk, total_weight
+from warmstart.deploy.serve.served_models import InputRow, seal_of
+from warmstart.errors import MissingExtraError, ModelError, WarmstartError
 from warmstart.inference.predictor import Predictor
 
-Piece = tuple[int, list[Row]]
-"""Rows of one request, and what they weigh in a batch."""
-Part = tuple[list[Found], int, int]
-"""What those rows were answered with; for the first of a batch its number of rows and the tokens cut, else 0."""
-IN_LINE = 1 << 16
-"""Batches of Ray Serve's that wait for their turn: no bound, for requests are bounded before."""
-OPENS = "add_port_to_grpc_server"
-"""The function of Ray Serve's that opens the port of a replica."""
+MAX_WAITING_BATCHES = 1 << 16
+"""Batches of Ray Serve that wait for their turn: in effect unlimited, since requests were limited before."""
+PORT_OPENER = "add_port_to_grpc_server"
+"""The function of Ray Serve that opens the port of a replica."""
 
 
-def weigh(pieces: Sequence[Piece]) -> int:
-    """How full a batch is with these."""
-    return sum(weight for weight, _ in pieces)
+@dataclass(frozen=True)
+class ReplicaConfig:
+    """The model of a replica, and how it computes.
+
+    Attributes:
+        seal: The state of the model that is meant: a replica that is restarted finds this state, or does not start.
+        batch_size: Texts that are computed together.
+        wait_seconds: How long the first of them waits for others.
+    """
+
+    path: str
+    seal: str
+    precision: str
+    engine: str
+    threads: int
+    batch_size: int
+    wait_seconds: float
 
 
 class Replica:
-    """A model that answers pieces of requests, several together.
+    """A model that answers chunks of requests, several together."""
 
-    Args:
-        seal: Of the state of the model that is meant: a replica that is started again finds it, or does not start.
-    """
-
-    def __init__(
-        self, path: str, seal: str, precision: str, engine: str, threads: int, batch: int, wait: float
-    ) -> None:
+    def __init__(self, config: ReplicaConfig) -> None:
         close_port()
-        if seal_of(path) != seal:
-            raise ModelError(f"{path} was changed since it was opened")
-        torch.set_num_threads(threads)
-        self.predictor = Predictor.load(path, precision, engine)
-        self.answer.set_max_batch_size(batch)
-        self.answer.set_batch_wait_timeout_s(wait)
-        example = self.predictor.task.example
-        self.predictor.predict([example])  # What is slow the first time is done before the first request.
-        self.gathering = Gathering(self._answer, weigh, batch)
+        if seal_of(config.path) != config.seal:
+            raise ModelError(f"{config.path} was changed since it was opened")
+        torch.set_num_threads(config.threads)
+        self.predictor = Predictor.load(config.path, config.precision, config.engine)
+        self.answer.set_max_batch_size(config.batch_size)
+        self.answer.set_batch_wait_timeout_s(config.wait_seconds)
+        self.predictor.predict([self.predictor.task.example])  # warm up: the first answer is slow
+        self.batcher = DynamicBatcher(self._answer_batch, total_weight, config.batch_size)
 
-    @serve.batch(batch_size_fn=weigh, max_concurrent_batches=IN_LINE)  # type: ignore[untyped-decorator]
-    async def answer(self, pieces: list[Piece]) -> list[Part]:
-        """Answer pieces that came together."""
-        return await self.gathering.answer(pieces)
+    @serve.batch(batch_size_fn=total_weight, max_concurrent_batches=MAX_WAITING_BATCHES)  # type: ignore[untyped-decorator]
+    async def answer(self, chunks: list[RowChunk]) -> list[ChunkReply]:
+        """Answer chunks that arrived together."""
+        return await self.batcher.submit(chunks)
 
-    def _answer(self, pieces: list[Piece]) -> list[Part]:
-        before = self.predictor.cut.since(type(self.predictor.cut)())
-        rows = [row for _, own in pieces for row in own]
-        found: Iterator[Found] = iter(self._together(rows))
-        cut = self.predictor.cut.since(before).tokens_cut
-        # What is counted of a batch is told with the first of its pieces.
-        return [
-            ([next(found) for _ in own], *((0, 0) if at else (len(rows), cut))) for at, (_, own) in enumerate(pieces)
-        ]
+    def _answer_batch(self, chunks: list[RowChunk]) -> list[ChunkReply]:
+        cut_before = self.predictor.cut.since(type(self.predictor.cut)())
+        rows = [row for chunk in chunks for row in chunk.rows]
+        outcomes = iter(self._answer_together(rows))
+        tokens_cut = self.predictor.cut.since(cut_before).tokens_cut
+        replies = [ChunkReply([next(outcomes) for _ in chunk.rows]) for chunk in chunks]
+        replies[0] = ChunkReply(replies[0].outcomes, len(rows), tokens_cut)
+        return replies
 
-    def _together(self, rows: list[Row]) -> list[Found]:
+    def _answer_together(self, rows: list[InputRow]) -> list[Outcome]:
         try:
             return list(self.predictor.stream(rows))
         except Exception:
-            # One row may spoil a batch for all others: alone it is found, and the others are answered.
-            return [self._alone(row) for row in rows]
+            # One row may spoil the batch of all others: row by row it is found, and the others are answered.
+            return [self._answer_alone(row) for row in rows]
 
-    def _alone(self, row: Row) -> Found:
+    def _answer_alone(self, row: InputRow) -> Outcome:
         try:
             return next(self.predictor.stream([row]))
         except WarmstartError as error:
@@ -82,21 +84,21 @@ class Replica:
 
 
 def close_port() -> None:
-    """Keep Ray Serve from opening the port that each of its replicas has for others, on every interface.
+    """Keep Ray Serve from opening the port that each of its replicas offers to others, on every interface.
 
-    Whoever reaches that port needs no token, and what is sent there is unpickled, so it runs. Handles, as the front's,
-    do without it. There is no option for it: where the function that opens it is gone, so is our knowledge of what is
-    open, and a replica does not start.
+    Whoever reaches that port needs no token, and what is sent there is unpickled and so can run code. Handles, which
+    the server uses, work without it. There is no option for it: where the function that opens it is gone, we no longer
+    know what is open, and a replica does not start.
     """
     from ray.serve._private import replica
 
-    if not hasattr(replica, OPENS):
-        raise MissingExtra(
-            f"this Ray opens ports that warmstart does not know ({OPENS} is gone): pip install 'ray==2.60.0'"
+    if not hasattr(replica, PORT_OPENER):
+        raise MissingExtraError(
+            f"this Ray opens ports that warmstart does not know ({PORT_OPENER} is gone): pip install 'ray==2.60.0'"
         )
-    setattr(replica, OPENS, lambda server, address: 0)
+    setattr(replica, PORT_OPENER, lambda server, address: 0)
 
 
-def deployed(options: dict[str, Any], arguments: dict[str, Any]) -> Any:
+def bind_application(options: dict[str, object], config: ReplicaConfig) -> serve.Application:
     """An application of Ray Serve with replicas of one model."""
-    return serve.deployment(Replica, **options).bind(**arguments)
+    return serve.deployment(Replica, **options).bind(config)

@@ -12,66 +12,66 @@ import uvicorn
 from h11 import LocalProtocolError
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from warmstart.deploy.serve.app import App
-from warmstart.deploy.serve.backend import Away, Backend
-from warmstart.deploy.serve.models import Served, seal_of
+from warmstart.deploy.serve.app import ServingApp
+from warmstart.deploy.serve.backend import Backend, ModelUnavailable
+from warmstart.deploy.serve.served_models import ServedModel, seal_of
 from warmstart.errors import RecipeError, WarmstartError
 
-CONNECTIONS = 1024
-HEADERS = 16 * 1024
+MAX_CONNECTIONS = 1024
+MAX_HEADER_BYTES = 16 * 1024
 """Bytes of a request line and its headers."""
-DRAIN = 30.0
-"""Seconds that requests under way have to end when the server is asked to."""
-PROBE, AGAIN = 0.1, 5.0
-"""Seconds between two looks at a model that went away, and for its answer."""
-PATIENCE = 15.0
-"""Seconds until the next request of a connection must have begun."""
+DRAIN_SECONDS = 30.0
+"""How long requests in progress may take once the server is asked to stop."""
+PROBE_INTERVAL, PROBE_TIMEOUT = 0.1, 5.0
+"""Seconds between two probes of a model that became unavailable, and for its answer."""
+IDLE_SECONDS = 15.0
+"""How long a connection may take to begin its next request, headers included."""
 
 
-class Protocol(H11Protocol):  # type: ignore[misc]
-    """HTTP/1.1 by h11, whose headers are bounded in bytes; here in time as well, and connections in number.
+class BoundedH11Protocol(H11Protocol):  # type: ignore[misc]
+    """HTTP/1.1 by h11, which limits the bytes of headers; here their time is limited too, and the connections.
 
-    uvicorn's other parser, httptools, bounds neither; and uvicorn's own timer begins anew with every byte.
+    uvicorn's other parser, httptools, limits neither bytes nor time, and uvicorn's own timer restarts with every byte.
     """
 
-    _deadline: asyncio.TimerHandle | None = None
+    _idle_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        if len(self.connections) > CONNECTIONS:
+        if len(self.connections) > MAX_CONNECTIONS:
             transport.abort()
-        self._await_request()
+        self._start_idle_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._forget_deadline()
+        self._cancel_idle_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        before = self.cycle
+        previous_cycle = self.cycle
         try:
             super().data_received(data)
-        except LocalProtocolError:  # what is no HTTP, after an answer has begun
+        except LocalProtocolError:  # not HTTP, after a response has begun
             self.transport.abort()
-        if self.cycle is not before:
-            self._forget_deadline()
+        if self.cycle is not previous_cycle:
+            self._cancel_idle_timer()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.cycle.response_complete:  # else a request that was sent ahead has begun
-            self._await_request()
+        if self.cycle.response_complete:  # otherwise a pipelined request has begun
+            self._start_idle_timer()
 
-    def _await_request(self) -> None:
+    def _start_idle_timer(self) -> None:
         """Close the connection unless the next request begins in time."""
-        self._forget_deadline()
-        self._deadline = self.loop.call_later(PATIENCE, self.transport.abort)
+        self._cancel_idle_timer()
+        self._idle_timer = self.loop.call_later(IDLE_SECONDS, self.transport.abort)
 
-    def _forget_deadline(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+    def _cancel_idle_timer(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
 
 
-class _Server(uvicorn.Server):  # type: ignore[misc]
+class _SignalFreeServer(uvicorn.Server):  # type: ignore[misc]
     """A uvicorn that leaves signals to us."""
 
     @contextlib.contextmanager
@@ -80,26 +80,26 @@ class _Server(uvicorn.Server):  # type: ignore[misc]
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket of our own, so that a port that is taken is told before models are opened."""
+    """A listening socket, made first, so that a port in use is reported before models are opened."""
     try:
         return socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512
         )
     except OSError as error:
         raise RecipeError(
-            f"--host {host} --port {port}: {error.strerror}; choose others, or end what is there"
+            f"--host {host} --port {port}: {error.strerror}; choose others, or stop what is listening there"
         ) from None
 
 
-def run(app: App, backend: Backend, sock: socket.socket, told: Callable[[], None]) -> None:
+def run(app: ServingApp, backend: Backend, sock: socket.socket, on_ready: Callable[[], None]) -> None:
     """Serve until a signal asks to stop.
 
     Args:
-        told: Called when every model answers.
+        on_ready: Called once every model answers.
     """
     config = uvicorn.Config(
         app,
-        http=Protocol,
+        http=BoundedH11Protocol,
         ws="none",
         lifespan="off",
         access_log=False,
@@ -107,24 +107,24 @@ def run(app: App, backend: Backend, sock: socket.socket, told: Callable[[], None
         log_level="critical",
         proxy_headers=False,
         server_header=False,
-        timeout_keep_alive=int(PATIENCE),
-        timeout_graceful_shutdown=int(DRAIN),
-        h11_max_incomplete_event_size=HEADERS,
+        timeout_keep_alive=int(IDLE_SECONDS),
+        timeout_graceful_shutdown=int(DRAIN_SECONDS),
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-        runner.run(_Life(app, backend, _Server(config)).whole(sock, told))
+        runner.run(_Lifecycle(app, backend, _SignalFreeServer(config)).run(sock, on_ready))
 
 
-class _Life:
-    """From the first connection to the last."""
+class _Lifecycle:
+    """A server from its first connection to its last."""
 
-    def __init__(self, app: App, backend: Backend, server: _Server) -> None:
+    def __init__(self, app: ServingApp, backend: Backend, server: _SignalFreeServer) -> None:
         self.app, self.backend, self.server = app, backend, server
-        self.stop, self.reread = asyncio.Event(), asyncio.Event()
+        self.stop, self.reload = asyncio.Event(), asyncio.Event()
 
-    async def whole(self, sock: socket.socket, told: Callable[[], None]) -> None:
+    async def run(self, sock: socket.socket, on_ready: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
-        for number, event in ((signal.SIGTERM, self.stop), (signal.SIGINT, self.stop), (signal.SIGHUP, self.reread)):
+        for number, event in ((signal.SIGTERM, self.stop), (signal.SIGINT, self.stop), (signal.SIGHUP, self.reload)):
             loop.add_signal_handler(number, event.set)
         serving = asyncio.create_task(self.server.serve(sockets=[sock]))
         tasks: list[asyncio.Task[None]] = []
@@ -132,8 +132,9 @@ class _Life:
             for model in self.app.models.values():
                 await self.backend.open(model)
                 self.app.ready.add(model.name)
-            told()
-            tasks = [asyncio.create_task(one) for one in (self._stopped(), self._probe(), self._swap())]
+            on_ready()
+            jobs = (self._wait_for_stop(), self._probe_unavailable(), self._reload_on_request())
+            tasks = [asyncio.create_task(job) for job in jobs]
             await asyncio.wait([serving, tasks[0]], return_when=asyncio.FIRST_COMPLETED)
         finally:
             await self._drain()
@@ -142,56 +143,56 @@ class _Life:
             self.server.should_exit = True
             await serving
 
-    async def _stopped(self) -> None:
+    async def _wait_for_stop(self) -> None:
         await self.stop.wait()
 
     async def _drain(self) -> None:
-        """Take nothing new, and let what is under way end."""
+        """Take no more requests, and let those in progress end."""
         self.app.draining = True
-        self.app.log({"event": "draining", "texts": sum(self.app.under_way.values())})
+        self.app.log({"event": "draining", "texts": sum(self.app.in_progress.values())})
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(DRAIN):
-                while any(self.app.under_way.values()):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while any(self.app.in_progress.values()):
                     await asyncio.sleep(0.02)
 
-    async def _probe(self) -> None:
-        """Find out when a model that went away answers again."""
+    async def _probe_unavailable(self) -> None:
+        """Find out when a model that became unavailable answers again."""
         while True:
-            await asyncio.sleep(PROBE)
+            await asyncio.sleep(PROBE_INTERVAL)
             for model in list(self.app.models.values()):
                 if model.name not in self.app.ready:
-                    await self._ask_again(model)
+                    await self._probe(model)
 
-    async def _ask_again(self, model: Served) -> None:
+    async def _probe(self, model: ServedModel) -> None:
         try:
             if await asyncio.to_thread(seal_of, model.path) != model.seal:
-                self.reread.set()  # no replica starts from a folder that has changed: what is there takes over
-            async with asyncio.timeout(AGAIN):
+                self.reload.set()  # no replica starts from a folder that has changed, so its new state takes over
+            async with asyncio.timeout(PROBE_TIMEOUT):
                 await self.backend.answer(model, model.rows([model.task.example]))
-        except (Away, TimeoutError, WarmstartError, OSError):
+        except (ModelUnavailable, TimeoutError, WarmstartError, OSError):
             return
         self.app.ready.add(model.name)
         self.app.log({"event": "ready again", "model": model.name})
 
-    async def _swap(self) -> None:
-        """Whenever SIGHUP asks, put new states of models into the place of old ones."""
+    async def _reload_on_request(self) -> None:
+        """Whenever SIGHUP asks, replace models whose folder has changed."""
         while True:
-            await self.reread.wait()
-            self.reread.clear()
+            await self.reload.wait()
+            self.reload.clear()
             for model in list(self.app.models.values()):
                 try:
-                    await self._renew(model)
+                    await self._replace(model)
                 except Exception as error:  # whatever it is, the old state goes on answering
                     reason = str(error) if isinstance(error, WarmstartError | OSError) else type(error).__name__
                     self.app.log({"event": "swap refused", "model": model.name, "reason": reason})
 
-    async def _renew(self, model: Served) -> None:
+    async def _replace(self, model: ServedModel) -> None:
         if seal_of(model.path) == model.seal:
             self.app.log({"event": "unchanged", "model": model.name})
             return
-        new = await asyncio.to_thread(Served.open, model.name, model.path)
-        await self.backend.open(new)
-        self.app.models[model.name] = new
+        replacement = await asyncio.to_thread(ServedModel.open, model.name, model.path)
+        await self.backend.open(replacement)
+        self.app.models[model.name] = replacement
         self.app.ready.add(model.name)
-        self.app.log({"event": "swapped", "model": model.name, "version": new.seal[:12]})
+        self.app.log({"event": "swapped", "model": model.name, "version": replacement.version})
         await self.backend.close(model)

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from warmstart.errors import MissingExtra, ModelError
-from warmstart.models.bi_encoder import compared
+from warmstart.errors import MissingExtraError, ModelError
+from warmstart.models.bi_encoder import compare_texts
 
 DOMAINS = {"", "ai.onnx", "ai.onnx.ml", "com.microsoft"}
 """Whose operations a graph may have: ONNX's own, and ONNX Runtime's for whole numbers."""
@@ -40,7 +40,7 @@ class Graph(ABC):
         if texts is None:
             return self._told(given)
         vectors = lambda *rows: self._told(dict(zip(given, rows, strict=True)))["documents"]  # noqa: E731
-        return compared(vectors, list(given.values()), texts)
+        return compare_texts(vectors, list(given.values()), texts)
 
     def _told(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         try:
@@ -61,7 +61,7 @@ def check_graph(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     try:
         import onnx
     except ImportError:
-        raise MissingExtra("ONNX is not installed: pip install 'warmstart[onnx]'") from None
+        raise MissingExtraError("ONNX is not installed: pip install 'warmstart[onnx]'") from None
     try:
         model = onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf's, of a class that has no one home

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from warmstart.errors import MissingExtra, ModelError
+from warmstart.errors import MissingExtraError, ModelError
 from warmstart.inference.engines.graphs import Graph, check_graph
 
 FILES = {"fp32": "model.onnx", "int8": "model.int8.onnx"}
@@ -28,7 +28,7 @@ class Onnx(Graph):
         try:
             import onnxruntime
         except ImportError:
-            raise MissingExtra("ONNX Runtime is not installed: pip install 'warmstart[onnx]'") from None
+            raise MissingExtraError("ONNX Runtime is not installed: pip install 'warmstart[onnx]'") from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
         options.log_severity_level = 3

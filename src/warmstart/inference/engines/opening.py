@@ -16,8 +16,8 @@ from warmstart.inference.engines.openvino import OpenVino
 from warmstart.inference.engines.pytorch import Torch
 from warmstart.inference.engines.trial import Candidate, Undecided
 from warmstart.inference.exported_model import export_of, is_export, open_export
-from warmstart.models.architectures import row_of
-from warmstart.models.precision import has_bf16
+from warmstart.models.architectures import spec_of
+from warmstart.models.precision import supports_bf16
 
 FORMATS = {"torch": ("fp32", "bf16", "fp16"), "onnx": ("fp32", "int8"), "openvino": ("fp32", "bf16")}
 """The number formats of each engine."""
@@ -67,7 +67,7 @@ class Opener:
         place = export_of(self.folder)
         # A damaged one is said, not passed over.
         about = {} if place is None else open_export(self.folder)[1]
-        half = row_of(self.config).half and has_bf16()
+        half = spec_of(self.config).half_precision and supports_bf16()
         for name, formats in FORMATS.items():
             for one in formats if wanted == AUTO else (wanted,):
                 if one == "bf16" and wanted == AUTO and not half:
@@ -112,7 +112,7 @@ def not_for(name: str, about: Mapping[str, Any]) -> str | None:
     """Why an engine is not used for an export, by what was found when that was checked; None where it can be."""
     found = about.get("engines", {}).get(name)
     if found is None:
-        return f"it was not checked with {name}; write it again where that is installed: warmstart export RUN --to onnx"
+        return f"it was not checked with {name}; write it again where that is installed: warmstart export RUN"
     return found.get("refused")  # type: ignore[no-any-return]
 
 
@@ -120,7 +120,7 @@ def _fastest(name: str, place: Path, config: Any) -> str:
     """What `auto` is for an engine that was named: whole numbers where they were found good enough, else bf16."""
     if name == "onnx":
         return "int8" if (place / FILES["int8"]).is_file() else "fp32"
-    return "bf16" if row_of(config).half and has_bf16() else "fp32"
+    return "bf16" if spec_of(config).half_precision and supports_bf16() else "fp32"
 
 
 def _run(folder: Path) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from warmstart.errors import MissingExtra, ModelError
+from warmstart.errors import MissingExtraError, ModelError
 from warmstart.inference.engines.graphs import Graph, check_graph
 from warmstart.inference.engines.onnx import FILES
 
@@ -69,7 +69,7 @@ def import_openvino() -> Any:
     try:
         import openvino
     except ImportError:
-        raise MissingExtra("OpenVINO is not installed: pip install 'warmstart[openvino]'") from None
+        raise MissingExtraError("OpenVINO is not installed: pip install 'warmstart[openvino]'") from None
     finally:
         if before is None:
             del sys.modules[TELEMETRY]

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from warmstart.models.precision import Precision, computing, resolve
+from warmstart.models.precision import Precision, autocast, resolve_precision
 
 
 class Torch:
@@ -22,7 +22,7 @@ class Torch:
     def __init__(self, model: Any, precision: str = "fp32") -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model = model.eval().to(self.device)
-        self.precision: Precision = resolve(precision, model.config)
+        self.precision: Precision = resolve_precision(precision, model.config)
 
     @property
     def gives_vectors(self) -> bool:
@@ -32,6 +32,6 @@ class Torch:
     def compute(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """The model's outputs that are tensors."""
         given = {name: tensor.to(self.device) for name, tensor in inputs.items()}
-        with computing(self.precision, self.device):
+        with autocast(self.precision, self.device):
             found = self.model(**given)
         return {name: one.float().cpu() for name, one in found.items() if torch.is_tensor(one)}

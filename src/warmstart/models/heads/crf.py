@@ -1,9 +1,9 @@
-"""A linear-chain conditional random field: tags that are scored together, each with the one before.
+"""A linear-chain conditional random field (CRF): the tags of a sequence are scored together.
 
-"Conditional Random Fields", Lafferty, McCallum and Pereira 2001. The score of a row of tags is the sum of each word's
-own score (its emission, from the encoder's head) and of each step from a tag to the next (its transition, learned
-here). Rows have their words first and padding last, told by a mask. There is no score for the first and the last tag:
-so a window that begins inside a sentence is treated like any other.
+"Conditional Random Fields", Lafferty, McCallum and Pereira 2001. The score of a sequence of tags is the
+sum of the emissions (the logits of each word, from the encoder's head) and of the transitions from a tag to the next
+(learned here). Rows have their words first and padding last, as a mask shows. There is no score for the first and the
+last tag, so a window that starts inside a sentence is treated like any other.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from torch import nn
 from warmstart.errors import ModelError
 
 NAME = "crf.transitions"
-"""The one tensor of it, as it is called among the weights of a model that it is attached to as `crf`."""
+"""Its one tensor, under its name among the weights of a model that it is attached to as `crf`."""
 FILE = "crf.safetensors"
-"""The file of it, where it lies by itself."""
+"""Its file, where it is saved by itself."""
 FORBIDDEN = -1e4
-"""What a step costs that the scheme does not allow: never taken, and no infinity to subtract from another."""
+"""The score of a transition that the tag scheme does not allow: never chosen, and finite, since scores are
+subtracted."""
 
 
 class CRF(nn.Module):
-    """Transitions between tags; computes in 32 bits or more, whatever the encoder does.
+    """Transitions between tags; computes in fp32 or fp64, whatever the precision of the encoder.
 
     Args:
         steps: Which tag may follow which: a row for the first, a column for the second.
-        starts: Which tags may come first; minded when the best row is looked for.
+        starts: Which tags may come first; used in decoding only.
         ends: Which tags may come last; likewise.
     """
 
@@ -47,10 +48,10 @@ class CRF(nn.Module):
         self.register_buffer("ends", (~ends) * FORBIDDEN, persistent=False)
 
     def log_likelihood(self, emissions: torch.Tensor, tags: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """The logarithm of the probability of each row of tags; 0 for a row without words.
+        """The log-probability of each row of tags; 0 for a row without words.
 
         Args:
-            emissions: Words' own scores, of shape (rows, words, tags).
+            emissions: Logits of each word, of shape (rows, words, tags).
             tags: The right tags, of shape (rows, words); anything where the mask is false.
             mask: Which of them are words.
         """
@@ -63,20 +64,20 @@ class CRF(nn.Module):
             return torch.where(mask.any(1), score - self._forward(emissions, mask)[:, -1].logsumexp(1), 0.0)
 
     def marginals(self, emissions: torch.Tensor) -> torch.Tensor:
-        """The probability of each tag at each word of one row, of shape (words, tags), in 64 bits."""
-        # Sums over a long text are large, and what is wanted is a small difference between them.
+        """The probability of each tag at each word of one row, of shape (words, tags), in fp64."""
+        # Sums over a long text are large, and the result is a small difference between them.
         row = emissions.double().clone()
         row[0] += self.starts.to(row)
         row[-1] += self.ends.to(row)
         forward = self._forward(row.unsqueeze(0), torch.ones(1, len(row), dtype=torch.bool, device=row.device))[0]
         backward = torch.zeros_like(forward)
         scores = self._scores().to(row)
-        for place in range(len(row) - 2, -1, -1):
-            backward[place] = (scores + row[place + 1] + backward[place + 1]).logsumexp(1)
+        for index in range(len(row) - 2, -1, -1):
+            backward[index] = (scores + row[index + 1] + backward[index + 1]).logsumexp(1)
         return (forward + backward).softmax(1)
 
-    def best(self, emissions: torch.Tensor) -> list[int]:
-        """The best row of tags for one row of words (Viterbi), never a forbidden step, start or end."""
+    def decode(self, emissions: torch.Tensor) -> list[int]:
+        """The best tags for one row of words (Viterbi), without forbidden transitions, starts or ends."""
         row = emissions.double()
         scores = self._scores().to(row)
         reached = row[0] + self.starts.to(row)
@@ -86,39 +87,39 @@ class CRF(nn.Module):
             reached = reached + word
             back.append(before)
         tag = int((reached + self.ends.to(row)).argmax())
-        found = [tag]
+        tags = [tag]
         for before in reversed(back):
             tag = int(before[tag])
-            found.append(tag)
-        return found[::-1]
+            tags.append(tag)
+        return tags[::-1]
 
     def _scores(self) -> torch.Tensor:
         return self.transitions.float() + self.steps
 
     def _forward(self, emissions: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """For each word and tag the logarithm of the sum over all rows of tags up to it; padding repeats the last."""
+        """For each word and tag the log of the sum over all sequences of tags up to it; padding repeats the last."""
         scores = self._scores().to(emissions)
-        found = [emissions[:, 0]]
-        for place in range(1, emissions.shape[1]):
-            step = (found[-1].unsqueeze(2) + scores).logsumexp(1) + emissions[:, place]
-            found.append(torch.where(mask[:, place, None], step, found[-1]))
-        return torch.stack(found, 1)
+        sums = [emissions[:, 0]]
+        for index in range(1, emissions.shape[1]):
+            step = (sums[-1].unsqueeze(2) + scores).logsumexp(1) + emissions[:, index]
+            sums.append(torch.where(mask[:, index, None], step, sums[-1]))
+        return torch.stack(sums, 1)
 
 
 def save_crf(crf: CRF, folder: Path) -> None:
-    """Write the transitions by themselves, beside a model that is kept in another form than tensors."""
+    """Save the transitions by themselves, beside a model that is saved in another format than tensors."""
     safetensors.torch.save_file({NAME: crf.transitions.detach().cpu().contiguous()}, folder / FILE)
 
 
 def load_crf(crf: CRF, folder: Path) -> None:
-    """Fill in the transitions that lie beside a saved model's weights."""
+    """Load the transitions that are saved with a model's weights."""
     for path in sorted(folder.glob("*.safetensors")):
         with safetensors.safe_open(path, "pt") as file:
             if NAME in file.keys():  # noqa: SIM118 - no mapping, it has keys alone
-                found = file.get_tensor(NAME)
-                if found.shape != crf.transitions.shape:
-                    shapes = f"found shape {tuple(found.shape)}, expected {tuple(crf.transitions.shape)}"
+                saved = file.get_tensor(NAME)
+                if saved.shape != crf.transitions.shape:
+                    shapes = f"found shape {tuple(saved.shape)}, expected {tuple(crf.transitions.shape)}"
                     raise ModelError(f"{path}: {NAME}: {shapes}, a row and a column for each label")
-                crf.transitions.data.copy_(found)
+                crf.transitions.data.copy_(saved)
                 return
-    raise ModelError(f"{folder}: has no {NAME} among its weights. To put a CRF on a head without one, say head: new")
+    raise ModelError(f"{folder}: has no {NAME} among its weights; for a new head with a CRF, set head.reuse: false")

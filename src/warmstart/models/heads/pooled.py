@@ -1,7 +1,7 @@
-"""An encoder under a pooled head: our own model, for what no stock head of transformers does.
+"""An encoder under a pooled head: our own models, for what no stock head of transformers does.
 
 Importing this module makes the models known to `AutoConfig`, `AutoModelForSequenceClassification` and
-`AutoModelForMultipleChoice`; those with an answer for each token are in `token_heads`:
+`AutoModelForMultipleChoice`; those with an answer for each token are in `heads.token`:
 
     import warmstart.models.heads.pooled
     model = AutoModelForSequenceClassification.from_pretrained("runs/reviews/model")
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import transformers
@@ -19,10 +19,13 @@ from torch import nn
 from transformers import initialization
 from transformers.modeling_outputs import MultipleChoiceModelOutput, SequenceClassifierOutput
 
-from warmstart.models.architectures import POOLED, row_of
+from warmstart.models.architectures import POOLED, spec_of
 from warmstart.models.heads.bilstm import BiLSTM
-from warmstart.models.hidden_states import hidden_states, in_chunks, pooling_of
-from warmstart.models.pooling import Attention, ScalarMix, SlicePooling
+from warmstart.models.hidden_states import build_pooling, hidden_states, in_chunks
+from warmstart.models.pooling import AttentionPooling, ScalarMix, SlicePooling
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
 
 
 class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
@@ -31,12 +34,12 @@ class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
     Args:
         encoder: The config of the encoder, or its values with `model_type`.
         layers: As in `Pooling`.
-        tokens: As in `Pooling`; a head with an answer for each token has no use for it.
-        slices_pool: How the vectors of a document's slices become one: `mean`, `max` or `attention`.
-        slices_at_once: How many slices are run through the encoder at a time; memory grows with it.
-        dropout: Share of a vector's numbers dropped before each layer of the head, in training.
-        head: What is between the encoder and the last layer: nothing (`linear`), one more layer over the vector of a
-            text or token (`mlp`), or a `bilstm` over the tokens.
+        pooling: As in `Pooling`; a head with an answer for each token does not use it.
+        slice_pooling: How the vectors of a document's slices are pooled: `mean`, `max` or `attention`.
+        slice_chunk_size: How many slices go through the encoder at a time; memory grows with it.
+        dropout: Dropout before each layer of the head.
+        head_type: What is between the encoder and the last layer: nothing (`linear`), one more layer over the vector of
+            a text or token (`mlp`), or a `bilstm` over the tokens.
     """
 
     model_type = POOLED
@@ -44,13 +47,13 @@ class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
 
     encoder: Any = None
     layers: str = "last"
-    tokens: str = "mean"
-    slices_pool: str = "mean"
-    slices_at_once: int = 8
+    pooling: str = "mean"
+    slice_pooling: str = "mean"
+    slice_chunk_size: int = 8
     dropout: float = 0.1
-    head: str = "linear"
+    head_type: str = "linear"
 
-    def __post_init__(self, **kwargs: Any) -> None:
+    def __post_init__(self, **kwargs: object) -> None:
         if self.encoder is None:
             self.encoder = {"model_type": "bert"}  # the library builds a config of defaults to compare with
         if isinstance(self.encoder, dict):
@@ -63,15 +66,15 @@ class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
     def to_dict(self) -> dict[str, Any]:
         values: dict[str, Any] = super().to_dict()
         for key in ("_name_or_path", "id2label", "label2id", "problem_type"):
-            values["encoder"].pop(key, None)  # labels are said once, and where the encoder lay is nobody's business
+            values["encoder"].pop(key, None)  # labels are stored once, and the encoder's path is private
         return values
 
 
-class Pooled(transformers.PreTrainedModel):  # type: ignore[misc]
-    """What our own models share: an encoder, the layers that are read, dropout, and a linear layer or what `head` adds.
+class PooledModel(transformers.PreTrainedModel):  # type: ignore[misc]
+    """What our own models share: an encoder, the layers that are read, dropout, and the layers of `head_type`.
 
     Args:
-        encoder: An encoder that is open already, whose own pooler is taken off; None to build one from the config.
+        encoder: A loaded encoder, whose own pooler is removed; None to build one from the config.
     """
 
     config_class = PooledConfig
@@ -82,19 +85,18 @@ class Pooled(transformers.PreTrainedModel):  # type: ignore[misc]
     _supports_flex_attn = True
     _supports_attention_backend = True
 
-    def __init__(self, config: PooledConfig, encoder: nn.Module | None = None) -> None:
+    def __init__(self, config: PooledConfig, encoder: PreTrainedModel | None = None) -> None:
         super().__init__(config)
         self.num_labels = config.num_labels
-        self.encoder = open_encoder(config.encoder) if encoder is None else _without_pooler(encoder)
-        inside: Any = self.encoder.config
-        config.encoder = inside
-        self.pooling = pooling_of(inside, config.layers, config.tokens)
-        self.bilstm = BiLSTM(self.pooling.token_width) if config.head == "bilstm" else None
-        self.slice_pooling = SlicePooling(config.slices_pool, self.pooling.width)
+        self.encoder = build_encoder(config.encoder) if encoder is None else _without_pooler(encoder)
+        config.encoder = self.encoder.config
+        self.pooling = build_pooling(self.encoder.config, config.layers, config.pooling)
+        self.bilstm = BiLSTM(self.pooling.token_size) if config.head_type == "bilstm" else None
+        self.slice_pooling = SlicePooling(config.slice_pooling, self.pooling.output_size)
         self.dropout = nn.Dropout(config.dropout)
-        width = self.pooling.width
-        self.mlp = nn.Sequential(nn.Linear(width, width), nn.GELU()) if config.head == "mlp" else None
-        self.classifier = nn.Linear(width, config.num_labels)
+        size = self.pooling.output_size
+        self.mlp = nn.Sequential(nn.Linear(size, size), nn.GELU()) if config.head_type == "mlp" else None
+        self.classifier = nn.Linear(size, config.num_labels)
         self.post_init()
 
     def _states(self, ids: torch.Tensor, mask: torch.Tensor | None, types: torch.Tensor | None) -> torch.Tensor:
@@ -102,10 +104,10 @@ class Pooled(transformers.PreTrainedModel):  # type: ignore[misc]
         inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids) if mask is None else mask}
         if types is not None:
             inputs["token_type_ids"] = types
-        return self.pooling.join(hidden_states(self.encoder, inputs, self.pooling.needs_all))
+        return self.pooling.join(hidden_states(self.encoder, inputs, self.pooling.needs_all_layers))
 
     def _logits(self, vectors: torch.Tensor) -> torch.Tensor:
-        """What the last layers make of vectors, whether of texts or of tokens."""
+        """The output of the head's last layers, for vectors of texts or of tokens."""
         if self.mlp is not None:
             vectors = self.mlp(self.dropout(vectors))
         return self.classifier(self.dropout(vectors))  # type: ignore[no-any-return]
@@ -115,15 +117,15 @@ class Pooled(transformers.PreTrainedModel):  # type: ignore[misc]
         if isinstance(module, ScalarMix):
             initialization.zeros_(module.weights)
             initialization.ones_(module.scale)
-        elif isinstance(module, Attention):
+        elif isinstance(module, AttentionPooling):
             initialization.zeros_(module.query)
 
 
-class PooledForSequenceClassification(Pooled):
-    """Encoder, pooling over layers and tokens, pooling over slices, dropout, and one linear layer or what `head` adds.
+class PooledForSequenceClassification(PooledModel):
+    """Encoder, pooling over layers and tokens, pooling over slices, dropout, and the layers of `head_type`.
 
     Args:
-        encoder: An encoder that is open already, whose own pooler is taken off; None to build one from the config.
+        encoder: A loaded encoder, whose own pooler is removed; None to build one from the config.
     """
 
     def forward(
@@ -143,8 +145,8 @@ class PooledForSequenceClassification(Pooled):
             slices: How many rows of the batch, one after the other, belong to each document; None for one each.
             marks: As in `Pooling`; a text with marks has no slices.
             labels: One for each document.
-            vectors: What `features` gave for these documents, instead of their tokens.
-            states: The same, where it gave the states of tokens; with their `attention_mask`.
+            vectors: The output of `features` for these documents, instead of their tokens.
+            states: The same, where that is the states of tokens; with their `attention_mask`.
         """
         if states is not None:
             vectors = self._pooled(states, cast(torch.Tensor, attention_mask), marks)
@@ -157,9 +159,9 @@ class PooledForSequenceClassification(Pooled):
         return SequenceClassifierOutput(loss=loss, logits=logits)
 
     @property
-    def keeps(self) -> str:
-        """What of a text stays the same while only the head learns: its `vectors`, or its tokens' `states`."""
-        return "vectors" if self.bilstm is None and self.pooling.attention is None else "states"
+    def feature_type(self) -> str:
+        """What of a text does not change while only the head is trained: its `vectors`, or its tokens' `states`."""
+        return "vectors" if self.bilstm is None and not self.pooling.has_parameters else "states"
 
     def features(
         self,
@@ -169,8 +171,8 @@ class PooledForSequenceClassification(Pooled):
         slices: torch.Tensor | None = None,
         marks: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """What `keeps` names, to be handed to `forward` as often as wanted: all of the model below what learns."""
-        if self.keeps == "vectors":
+        """What `feature_type` names, to be passed to `forward` any number of times: the output of the frozen layers."""
+        if self.feature_type == "vectors":
             return self._documents(input_ids, attention_mask, token_type_ids, slices, marks)
         return self._states(input_ids, attention_mask, token_type_ids)
 
@@ -186,7 +188,7 @@ class PooledForSequenceClassification(Pooled):
         mask = torch.ones_like(ids) if mask is None else mask
         if slices is None:
             return self._vectors(ids, mask, types, marks)
-        return self.slice_pooling(in_chunks(self._vectors, (ids, mask, types), self.config.slices_at_once), slices)  # type: ignore[no-any-return]
+        return self.slice_pooling(in_chunks(self._vectors, (ids, mask, types), self.config.slice_chunk_size), slices)  # type: ignore[no-any-return]
 
     def _vectors(
         self,
@@ -205,12 +207,12 @@ class PooledForSequenceClassification(Pooled):
 
 
 class PooledForMultipleChoice(PooledForSequenceClassification):
-    """The same, giving one number for each text with one of its endings; those of a text compete."""
+    """The same with one logit for each text with one of its endings; the endings of a text compete."""
 
     def forward(  # type: ignore[override]
         self, labels: torch.Tensor | None = None, **inputs: torch.Tensor
     ) -> MultipleChoiceModelOutput:
-        """Logits of shape (texts, endings), and the loss where the number of each right ending is given.
+        """Logits of shape (texts, endings), and the loss where labels, the number of each right ending, are given.
 
         Args:
             inputs: As for the model above, with the endings of a text as a second dimension.
@@ -230,31 +232,32 @@ def _flat(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: tensor.flatten(0, 1) for name, tensor in inputs.items()}
 
 
-def encoder_class(config: Any) -> Any:
-    """The class of the encoder alone that a config describes."""
-    name = row_of(config).encoder
-    found = getattr(transformers, name) if name else transformers.MODEL_MAPPING[type(config)]
-    return found[0] if isinstance(found, tuple) else found
+def encoder_class(config: PretrainedConfig) -> type[PreTrainedModel]:
+    """The class of the encoder without a head that a config describes."""
+    name = spec_of(config).encoder_class
+    classes = getattr(transformers, name) if name else transformers.MODEL_MAPPING[type(config)]
+    cls: type[PreTrainedModel] = classes[0] if isinstance(classes, tuple) else classes
+    return cls
 
 
-def encoder_options(config: Any) -> dict[str, bool]:
-    """What the encoder's class is told, so that it has no pooler: ours takes its place."""
+def encoder_kwargs(config: PretrainedConfig) -> dict[str, bool]:
+    """Arguments by which the encoder's class is built without its pooler, which ours replaces."""
     known = inspect.signature(encoder_class(config).__init__).parameters
     return {"add_pooling_layer": False} if "add_pooling_layer" in known else {}
 
 
-def _without_pooler(encoder: Any) -> Any:
-    """An open encoder, readied for a place in a larger model."""
-    if encoder_options(encoder.config):
+def _without_pooler(encoder: PreTrainedModel) -> PreTrainedModel:
+    """A loaded encoder, prepared to be part of a larger model."""
+    if encoder_kwargs(encoder.config):
         encoder.pooler = None
     for module in encoder.modules():
-        module._is_hf_initialized = True  # what is not marked is drawn anew
+        module._is_hf_initialized = True  # transformers re-initializes what is not marked
     return encoder
 
 
-def open_encoder(config: Any) -> nn.Module:
+def build_encoder(config: PretrainedConfig) -> PreTrainedModel:
     """A new encoder without a head, as a config describes it."""
-    return cast(nn.Module, encoder_class(config)(config, **encoder_options(config)))
+    return encoder_class(config)(config, **encoder_kwargs(config))
 
 
 transformers.AutoConfig.register(POOLED, PooledConfig, exist_ok=True)

@@ -1,154 +1,173 @@
-"""Which head goes on an encoder: a stock one of transformers wherever it reads what is wanted, our own otherwise."""
+"""Which head goes on an encoder: a stock head of transformers wherever it reads what is wanted, else one of our own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import transformers
 
 from warmstart.errors import ModelError, RecipeError, nearest
-from warmstart.models.architectures import ARCHITECTURES, encoder_config, is_pooled, row_of
-from warmstart.models.heads.pooled import PooledConfig, PooledForMultipleChoice, PooledForSequenceClassification
+from warmstart.models.architectures import ARCHITECTURES, encoder_config, is_pooled, spec_of
+from warmstart.models.heads.pooled import (
+    PooledConfig,
+    PooledForMultipleChoice,
+    PooledForSequenceClassification,
+    PooledModel,
+)
 from warmstart.models.heads.token import PooledForQuestionAnswering, PooledForTokenClassification
-from warmstart.models.pooling import MARKED, TOKENS, choose_layers
+from warmstart.models.pooling import MARKED_POOLINGS, choose_layers
+from warmstart.runtime import plugins
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 SEQUENCE, SPAN = "AutoModelForSequenceClassification", "AutoModelForQuestionAnswering"
-BY_TOKEN = ("AutoModelForTokenClassification", SPAN)
+TOKEN_CLASSES = ("AutoModelForTokenClassification", SPAN)
 """Auto classes with an answer for each token, which pool no tokens."""
-OWN = (
+POOLED_CLASSES: tuple[type[PooledModel], ...] = (
     PooledForSequenceClassification,
     PooledForMultipleChoice,
     PooledForTokenClassification,
     PooledForQuestionAnswering,
 )
-"""Our own models, one of an Auto class each."""
+"""Our own models, one for each of these Auto classes."""
 
 
 @dataclass(frozen=True)
-class PoolingChoice:
-    """What a head is to read, and its kind; nothing in particular by default."""
+class HeadChoice:
+    """Which head is wanted, in the words of the recipe's `head:`; any head by default."""
 
-    pool: str | int = "last"
-    """As `layers` of `Pooling`."""
-    tokens: str = "auto"
-    """As `tokens` of `Pooling`; `auto` is what the stock head reads, or `mean` where there is none."""
-    slices: str | None = None
-    """How the vectors of a document's slices become one; None where a document is one row."""
-    head: str = "auto"
-    """As `head` of `PooledConfig`; `auto` is a stock head where one reads what is wanted, else `linear`."""
+    layers: str | int = "last"
+    """As in `Pooling`."""
+    pooling: str = "auto"
+    """As in `Pooling`; `auto` is what the stock head reads, or `mean` where there is none."""
+    type: str = "auto"
+    """As `head_type` of `PooledConfig`; `auto` is a stock head where one reads what is wanted, else `linear`."""
+    slice_pooling: str | None = None
+    """How the vectors of a document's slices are pooled; None where a document is one row."""
+    reuse: bool = True
+    """Reuse the head that the model comes with, if it has one of the right kind."""
 
     @property
-    def free(self) -> bool:
+    def is_default(self) -> bool:
         """Whether any head will do."""
-        return self == PoolingChoice()
+        return replace(self, reuse=True) == HeadChoice()
 
 
-def own_class(name: str) -> Any:
-    """Our own model that an Auto class opens, or that a config's `architectures` name; else the sequence model."""
+def pooled_class(name: str) -> type[PooledModel]:
+    """Our own model for an Auto class, or for a name among a config's `architectures`; else the sequence model."""
     kind = name.removeprefix("AutoModel")
-    return next((one for one in OWN if one.__name__.endswith(kind)), PooledForSequenceClassification)
+    return next((cls for cls in POOLED_CLASSES if cls.__name__.endswith(kind)), PooledForSequenceClassification)
 
 
-def head_config(found: Any, choice: PoolingChoice, kept: bool, auto_class: str = SEQUENCE) -> Any:
-    """The config of the model to open: the stock one with its head told what to read, or one of our own.
+def head_config(
+    saved: PretrainedConfig, choice: HeadChoice, reused: bool, auto_class: str = SEQUENCE
+) -> PretrainedConfig:
+    """The config of the model to load: the stock one, set to read what is wanted, or one of our own.
 
     Args:
-        found: The config of the folder.
-        kept: The folder's head is kept, so it must read what is wanted.
+        saved: The config of the folder.
+        reused: The folder's head is reused, so it must read what is wanted.
     """
-    if choice.tokens not in {"auto", *TOKENS, *MARKED}:
-        raise RecipeError(f"head.pooling: found {choice.tokens!r}; {nearest(choice.tokens, ('auto', *TOKENS))}")
-    by_token = auto_class in BY_TOKEN
-    if by_token and choice.tokens != "auto":
+    if choice.pooling not in {"auto", *MARKED_POOLINGS, *plugins.names("poolings")}:
+        known = ("auto", *plugins.names("poolings"))
+        raise RecipeError(f"head.pooling: found {choice.pooling!r}; {nearest(choice.pooling, known)}")
+    by_token = auto_class in TOKEN_CLASSES
+    if by_token and choice.pooling != "auto":
         raise RecipeError(
-            f"head.pooling: found {choice.tokens}, but the head of this task reads every token; leave it out"
+            f"head.pooling: found {choice.pooling}, but the head of this task reads every token; leave it out"
         )
-    inside = encoder_config(found)
-    how, chosen = choose_layers(choice.pool, inside.num_hidden_layers)
-    if kept:
-        if not choice.free and not _reads(found, how, chosen, choice):
-            told = _told(found, by_token)
-            raise RecipeError(f"layers: the model's head reads {told}; say so, or `head: new` to draw another")
-        return found
-    stock = _stock(inside, chosen, choice, auto_class)
+    config = encoder_config(saved)
+    if reused:
+        if not choice.is_default and not _reads(saved, choice):
+            raise RecipeError(
+                f"head: the model's own head has {_described(saved, by_token)}; set the same, or head.reuse: false for "
+                "a new head"
+            )
+        return saved
+    stock = _stock_settings(config, choice, auto_class)
     if stock is not None:
         for key, value in stock.items():
-            setattr(inside, key, value)
-        return inside
-    if not own_class(auto_class).__name__.endswith(auto_class.removeprefix("AutoModel")):
+            setattr(config, key, value)
+        return config
+    if not pooled_class(auto_class).__name__.endswith(auto_class.removeprefix("AutoModel")):
         raise RecipeError(
-            "layers: pool, tokens, head and freeze: encoder choose a head, and this task has one alone; leave them out"
+            "head.layers, head.pooling, head.type and layers.freeze: encoder need a choice of heads, and this task has "
+            "a single one; leave them out"
         )
-    auto = None if by_token else _current(inside)
+    auto = None if by_token else _current_pooling(config)
     return PooledConfig(
-        encoder=inside,
-        layers=str(choice.pool),
-        tokens=(auto or "mean") if choice.tokens == "auto" else choice.tokens,
-        slices_pool=choice.slices or "mean",
-        dropout=_dropout(inside),
-        head="linear" if choice.head == "auto" else choice.head,
+        encoder=config,
+        layers=str(choice.layers),
+        pooling=(auto or "mean") if choice.pooling == "auto" else choice.pooling,
+        slice_pooling=choice.slice_pooling or "mean",
+        dropout=_dropout(config),
+        head_type="linear" if choice.type == "auto" else choice.type,
     )
 
 
-def check_stock(name: str, config: Any, auto_class: str) -> None:
+def check_stock_head(name: str, config: PretrainedConfig, auto_class: str) -> None:
     """Refuse an encoder for which `transformers` has no head of a kind, or has it on a decoder."""
     known = getattr(transformers, auto_class)._model_mapping
-    inside = encoder_config(config)
-    if type(inside) in known and not (auto_class == SPAN and row_of(inside).encoder):
+    config = encoder_config(config)
+    if type(config) in known and not (auto_class == SPAN and spec_of(config).encoder_class):
         return
-    fit = ", ".join(sorted({one.model_type for one in known} & set(ARCHITECTURES)))
+    fit = ", ".join(sorted({cls.model_type for cls in known} & set(ARCHITECTURES)))
     raise ModelError(
         f"{name}: transformers has no {auto_class.removeprefix('AutoModelFor')} head for the architecture "
-        f"{inside.model_type}; take an encoder of another one: {fit}; or a head of ours, with head.type: linear"
+        f"{config.model_type}; choose an encoder of another one: {fit}; or a head of ours, with head.type: linear"
     )
 
 
-def _stock(config: Any, chosen: tuple[int, ...], choice: PoolingChoice, auto_class: str) -> Mapping[str, str] | None:
-    """What to tell the stock head so that it reads what is wanted; None where it cannot."""
-    if choice.slices or choice.head != "auto" or chosen != (config.num_hidden_layers,):
+def _stock_settings(config: PretrainedConfig, choice: HeadChoice, auto_class: str) -> Mapping[str, str] | None:
+    """Config values by which the stock head reads what is wanted; None where it cannot."""
+    _, layers = choose_layers(choice.layers, config.num_hidden_layers)
+    if choice.slice_pooling or choice.type != "auto" or layers != (config.num_hidden_layers,):
         return None
-    if auto_class != SEQUENCE:  # which tokens another one reads, no config tells
-        return {} if choice.tokens == "auto" else None
-    row = row_of(config)
-    if type(config) not in transformers.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING or row.encoder:
+    if auto_class != SEQUENCE:  # no config shows which tokens another one reads
+        return {} if choice.pooling == "auto" else None
+    spec = spec_of(config)
+    if type(config) not in transformers.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING or spec.encoder_class:
         return None
-    return {} if choice.tokens == "auto" else (row.reads or {}).get(choice.tokens)
+    return {} if choice.pooling == "auto" else (spec.stock_poolings or {}).get(choice.pooling)
 
 
-def _current(config: Any) -> str | None:
-    """The tokens that the stock head reads as the config stands; None where not known."""
-    for tokens, settings in (row_of(config).reads or {}).items():
+def _current_pooling(config: PretrainedConfig) -> str | None:
+    """The pooling of the stock head with the config as it is; None if unknown."""
+    for pooling, settings in (spec_of(config).stock_poolings or {}).items():
         if all(getattr(config, key, None) == value for key, value in settings.items()):
-            return tokens
+            return pooling
     return None
 
 
-def _reads(found: Any, how: str, chosen: tuple[int, ...], choice: PoolingChoice) -> bool:
+def _reads(saved: PretrainedConfig, choice: HeadChoice) -> bool:
     """Whether the folder's own head reads what is wanted."""
-    depth = encoder_config(found).num_hidden_layers
-    if not is_pooled(found):
-        stock = choice.head == "auto" and not choice.slices
-        return stock and chosen == (depth,) and choice.tokens in {"auto", _current(found)}
-    same_layers = (how, chosen) == choose_layers(found.layers, depth)
-    same_slices = choice.slices in {None, found.slices_pool}
-    same_head = choice.head in {"auto", found.head}
-    return same_head and same_layers and same_slices and choice.tokens in {"auto", found.tokens}
+    depth = encoder_config(saved).num_hidden_layers
+    joined_by, layers = choose_layers(choice.layers, depth)
+    if not is_pooled(saved):
+        stock = choice.type == "auto" and not choice.slice_pooling
+        return stock and layers == (depth,) and choice.pooling in {"auto", _current_pooling(saved)}
+    same_layers = (joined_by, layers) == choose_layers(saved.layers, depth)
+    same_slices = choice.slice_pooling in {None, saved.slice_pooling}
+    same_type = choice.type in {"auto", saved.head_type}
+    return same_type and same_layers and same_slices and choice.pooling in {"auto", saved.pooling}
 
 
-def _told(found: Any, by_token: bool) -> str:
+def _described(saved: PretrainedConfig, by_token: bool) -> str:
+    """The choices that a folder's own head stands for."""
     if by_token:
-        return (
-            f"pool: {found.layers}; it is head: {found.head}" if is_pooled(found) else "pool: last; it is a stock one"
-        )
-    if not is_pooled(found):
-        return f"pool: last, tokens: {_current(found) or 'auto'}, and no slices; it is a stock one"
-    pooled = f"pool: {found.layers}, tokens: {found.tokens}, slices pooled by their {found.slices_pool}"
-    return f"{pooled}; it is head: {found.head}"
+        layers, kind = (saved.layers, saved.head_type) if is_pooled(saved) else ("last", "auto (a stock head)")
+        return f"layers: {layers}, type: {kind}"
+    if not is_pooled(saved):
+        pooling = _current_pooling(saved) or "auto"
+        return f"layers: last, pooling: {pooling}, type: auto (a stock head), and no slices"
+    slices = f"window.slice_pooling: {saved.slice_pooling}"
+    return f"layers: {saved.layers}, pooling: {saved.pooling}, type: {saved.head_type}, {slices}"
 
 
-def _dropout(config: Any) -> float:
-    """The share that the encoder's stock head would drop, as far as its config says."""
-    told = (getattr(config, name, None) for name in ("classifier_dropout", "hidden_dropout_prob"))
-    return next((share for share in told if isinstance(share, float)), 0.1)
+def _dropout(config: PretrainedConfig) -> float:
+    """The dropout of the encoder's stock head, as far as its config has it."""
+    shares = (getattr(config, name, None) for name in ("classifier_dropout", "hidden_dropout_prob"))
+    return next((share for share in shares if isinstance(share, float)), 0.1)

@@ -6,28 +6,30 @@ Importing this module makes the models known to `AutoModelForTokenClassification
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 import transformers
-from torch import nn
 from torch.nn import functional as F
 from transformers.modeling_outputs import QuestionAnsweringModelOutput, TokenClassifierOutput
 
-from warmstart.models.heads.pooled import Pooled, PooledConfig
+from warmstart.models.heads.pooled import PooledConfig, PooledModel
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 PADDING = -1e4
-"""The score of a place without a token: never the answer's, and no infinity to subtract from another."""
+"""The logit of a padded position: never part of an answer, and finite, since logits are subtracted."""
 
 
-class _ByToken(Pooled):
-    """Encoder, the chosen layers of each token, dropout, and one linear layer or what `head` adds."""
+class _TokenModel(PooledModel):
+    """Encoder, the chosen layers of each token, dropout, and the layers of `head_type`."""
 
-    keeps = "states"
-    """What of a text stays the same while only the head learns."""
+    feature_type = "states"
+    """What of a text does not change while only the head is trained."""
 
-    def __init__(self, config: PooledConfig, encoder: nn.Module | None = None) -> None:
-        config.tokens = config.slices_pool = "mean"  # nothing is pooled, so that no weights may be kept for it
+    def __init__(self, config: PooledConfig, encoder: PreTrainedModel | None = None) -> None:
+        config.pooling = config.slice_pooling = "mean"  # nothing is pooled, so no pooling may have parameters
         super().__init__(config, encoder)
 
     def features(
@@ -36,7 +38,7 @@ class _ByToken(Pooled):
         attention_mask: torch.Tensor | None = None,
         token_type_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """The states of all tokens, to be handed to `forward` as often as wanted."""
+        """The states of all tokens, to be passed to `forward` any number of times."""
         return self._states(input_ids, attention_mask, token_type_ids)
 
     def _scores(
@@ -54,11 +56,11 @@ class _ByToken(Pooled):
         return self._logits(states)
 
 
-class PooledForTokenClassification(_ByToken):
+class PooledForTokenClassification(_TokenModel):
     """A label for each token.
 
     Args:
-        encoder: An encoder that is open already, whose own pooler is taken off; None to build one from the config.
+        encoder: A loaded encoder, whose own pooler is removed; None to build one from the config.
     """
 
     def forward(
@@ -73,18 +75,18 @@ class PooledForTokenClassification(_ByToken):
 
         Args:
             labels: One for each token; -100 for those that are not scored.
-            states: What `features` gave for these texts, instead of their tokens; with their `attention_mask`.
+            states: The output of `features` for these texts, instead of their tokens; with their `attention_mask`.
         """
         logits = self._scores(input_ids, attention_mask, token_type_ids, states)
         loss = None if labels is None else F.cross_entropy(logits.float().flatten(0, 1), labels.flatten())
         return TokenClassifierOutput(loss=loss, logits=logits)
 
 
-class PooledForQuestionAnswering(_ByToken):
-    """How well each token begins, and how well it ends, the answer.
+class PooledForQuestionAnswering(_TokenModel):
+    """How well each token starts the answer, and how well it ends it.
 
     Args:
-        encoder: An encoder that is open already, whose own pooler is taken off; None to build one from the config.
+        encoder: A loaded encoder, whose own pooler is removed; None to build one from the config.
     """
 
     def forward(
@@ -96,10 +98,10 @@ class PooledForQuestionAnswering(_ByToken):
         end_positions: torch.Tensor | None = None,
         states: torch.Tensor | None = None,
     ) -> QuestionAnsweringModelOutput:
-        """Two logits a token, and the loss, the mean of both, where the places of the answers are given.
+        """Two logits a token, and the loss, the mean of both, where the positions of the answers are given.
 
         Args:
-            states: What `features` gave for these texts, instead of their tokens; with their `attention_mask`.
+            states: The output of `features` for these texts, instead of their tokens; with their `attention_mask`.
         """
         scores = self._scores(input_ids, attention_mask, token_type_ids, states)
         if attention_mask is not None:

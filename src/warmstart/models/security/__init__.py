@@ -1,1 +1,1 @@
-"""Model folders from anywhere: files, configs, tensors and tokenizers checked before a library opens them."""
+"""Model folders from any source: files, configs, tensors and tokenizers are checked before a library loads them."""

@@ -1,7 +1,7 @@
-"""A model folder from anywhere, looked through before a library opens it.
+"""A model folder from any source, checked before a library loads it.
 
-Every file that opening a folder reads is checked here first: its kind, its size, its keys. Files that are never read,
-such as a README or weights in another format, may lie there.
+Every file that loading a folder reads is checked here first: its kind, its size, its keys. Files that are never read,
+such as a README or weights in another format, may be there.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from warmstart.storage.json_files import MEGABYTE, read_object
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 ELSEWHERE = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin")
-"""Files that make a library open another model than the folder's."""
+"""Files that make a library load another model than the folder's."""
 PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".h5", ".msgpack", ".npz", ".joblib", ".gguf")
-"""Weights in formats that can run code when opened, or that are not read here."""
+"""Weights in formats that can run code when loaded, or that are not read here."""
 SETTINGS = ("generation_config.json", "processor_config.json", "preprocessor_config.json", "special_tokens_map.json")
-WORDS = (
+VOCABULARIES = (
     "vocab.json",
     "added_tokens.json",
     "vocab.txt",
@@ -38,22 +38,22 @@ WORDS = (
     "tekken.json",
 )
 TEMPLATES = (".jinja",)
-MOST_FILES = 10_000
-LARGEST_WORDS = 64 * MEGABYTE
+MAX_FILES = 10_000
+MAX_VOCABULARY_BYTES = 64 * MEGABYTE
 
 _State = tuple[tuple[str, int, int, int, int], ...]
 _checked: dict[str, _State] = {}
 
 
 def check_folder(path: str | Path) -> None:
-    """Refuse a model folder that could run code, reach outside itself or fill the memory.
+    """Refuse a model folder that could run code, reach outside itself or exhaust the memory.
 
     A folder that has not changed since it was last checked is not read again.
 
     Raises:
-        ModelError: Names the file and the key, what was found, what was expected.
+        ModelError: With the file and the key, what was found, what was expected.
     """
-    # The folder itself may be reached by a link: that is the user's own doing.
+    # The folder itself may be a link: that is the user's own choice.
     folder = Path(path).resolve()
     state = tuple(_entries(folder, folder))
     if _checked.get(str(folder)) == state:
@@ -64,7 +64,7 @@ def check_folder(path: str | Path) -> None:
         if name in present:
             raise ModelError(
                 f"{folder / name}: found an adapter, which names another model to open; "
-                "expected a whole model: merge the adapter into its model and save that"
+                "expected a complete model: merge the adapter into its model and save that"
             )
     if "config.json" in present:
         check_config(folder / "config.json")
@@ -84,27 +84,27 @@ def _entries(folder: Path, top: Path) -> Iterator[tuple[str, int, int, int, int]
     pending, count = [folder], 0
     while pending:
         with os.scandir(pending.pop()) as entries:
-            for entry in sorted(entries, key=lambda one: one.name):
+            for entry in sorted(entries, key=lambda entry: entry.name):
                 count += 1
-                if count > MOST_FILES:
-                    raise ModelError(f"{top}: found more than {MOST_FILES:,} files; that is no model folder")
-                found = entry.stat(follow_symlinks=False)
-                if stat.S_ISDIR(found.st_mode):
+                if count > MAX_FILES:
+                    raise ModelError(f"{top}: found more than {MAX_FILES:,} files; this is no model folder")
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISDIR(status.st_mode):
                     pending.append(Path(entry.path))
-                elif stat.S_ISLNK(found.st_mode):
+                elif stat.S_ISLNK(status.st_mode):
                     raise ModelError(
                         f"{entry.path!r}: found a link, expected a file: a model folder holds its own; "
                         "copy it with `cp -rL`, or name the model by its name on the Hub"
                     )
-                elif not stat.S_ISREG(found.st_mode):
+                elif not stat.S_ISREG(status.st_mode):
                     raise ModelError(f"{entry.path!r}: found a pipe, socket or device, expected a file; remove it")
                 else:
                     name = str(Path(entry.path).relative_to(top))
-                    yield name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+                    yield name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _check_weights(folder: Path) -> None:
-    """Weights are safetensors, whole and inside the folder; others may lie beside them, unread."""
+    """Weights are safetensors, complete and inside the folder; others may be beside them, unread."""
     if (folder / WEIGHTS).is_file():
         check_tensors(folder / WEIGHTS)
     elif (folder / INDEX).is_file():
@@ -114,13 +114,13 @@ def _check_weights(folder: Path) -> None:
             if path.suffix.lower() in PICKLES:
                 raise ModelError(
                     f"{path}: found weights in a format that is not read here, as it may run code; expected {WEIGHTS}; "
-                    "ask whoever made the model for it, or convert it where nothing can be lost"
+                    "ask the author of the model for it, or convert it in a sandbox"
                 )
 
 
 def _check_sizes(folder: Path, state: _State) -> None:
-    """Vocabularies and templates are read whole, so they must be of a sane size."""
+    """Vocabularies and templates are read as a whole, so their size is limited."""
     for name, size, *_ in state:
-        most = LARGEST_WORDS if name in WORDS else MEGABYTE if name.endswith(TEMPLATES) else None
-        if most is not None and size > most:
-            raise ModelError(f"{folder / name}: found {size:,} bytes, expected at most {most:,}")
+        limit = MAX_VOCABULARY_BYTES if name in VOCABULARIES else MEGABYTE if name.endswith(TEMPLATES) else None
+        if limit is not None and size > limit:
+            raise ModelError(f"{folder / name}: found {size:,} bytes, expected at most {limit:,}")

@@ -1,37 +1,36 @@
-"""The tokenizer of a model from anywhere: the library's own classes, no other files, no rule that swells."""
+"""The tokenizer of a model from any source: the library's own classes, no other files, no rule that lets texts grow."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from warmstart.errors import ModelError
 from warmstart.models.japanese_tokenizers import OPTIONS, check_japanese
 from warmstart.models.security.config import check_keys, check_tokenizer_class
-from warmstart.storage.json_files import MEGABYTE, read_object
+from warmstart.storage.json_files import MEGABYTE, JsonObject, read_object
 
-LARGEST = 64 * MEGABYTE
-LARGEST_CONFIG = 8 * MEGABYTE
-LONGEST_PATTERN = 4096
-MOST_GROWTH = 256
+MAX_BYTES = 64 * MEGABYTE
+MAX_CONFIG_BYTES = 8 * MEGABYTE
+MAX_PATTERN = 4096
+MAX_GROWTH = 256
 """How many times longer all replacements together may make a text."""
-LONGEST_ADDED = 64
+MAX_ADDED = 64
 """How many characters or tokens a rule may put around a text."""
-LONGEST_PADDED = 1 << 20
-NOT_FOLLOWED = frozenset({"special_tokens_map_file"})
-"""Old folders tell where a file once was; the library has its own place for it and does not look there."""
+MAX_PADDED = 1 << 20
+IGNORED = frozenset({"special_tokens_map_file"})
+"""Keys of old folders with the former path of a file, which the library does not read."""
 
 
 def check_tokenizer_config(path: Path) -> None:
     """Refuse a tokenizer of a class that is not the library's own, or that names files."""
-    values = read_object(path, ModelError, LARGEST_CONFIG)
+    values = read_object(path, ModelError, MAX_CONFIG_BYTES)
     check_keys({key: value for key, value in values.items() if key not in OPTIONS}, path)
     check_japanese(values, path)
     check_tokenizer_class(values, path)
     for key, value in values.items():
-        if key.endswith("_file") and value is not None and key not in NOT_FOLLOWED:
+        if key.endswith("_file") and value is not None and key not in IGNORED:
             raise ModelError(
                 f"{path}: {key}: found {str(value)[:80]!r}, expected no file named here: the folder's own are found "
                 "by their names; remove the key"
@@ -39,82 +38,78 @@ def check_tokenizer_config(path: Path) -> None:
 
 
 def check_tokenizer(path: Path) -> None:
-    """Refuse a `tokenizer.json` whose patterns could take for ever, or whose rules could make a text endless."""
-    values = read_object(path, ModelError, LARGEST)
+    """Refuse a `tokenizer.json` whose patterns take exponential time, or whose rules make a text endless."""
+    values = read_object(path, ModelError, MAX_BYTES)
     growth = 1.0
     for key in ("normalizer", "pre_tokenizer", "post_processor"):
         for name, node in _objects(values.get(key), key):
             _check_pattern(path, name, node.get("Regex"))
             growth *= _growth(node)
-            if growth > MOST_GROWTH:
+            if growth > MAX_GROWTH:
                 raise ModelError(
-                    f"{path}: {name}: found replacements that make a text more than {MOST_GROWTH} times longer"
+                    f"{path}: {name}: found replacements that make a text more than {MAX_GROWTH} times longer"
                 )
             for added in ("prepend", "single", "pair"):
-                if len(node.get(added) or ()) > LONGEST_ADDED:
-                    raise ModelError(
-                        f"{path}: {name}.{added}: expected at most {LONGEST_ADDED} to be put around a text"
-                    )
+                if len(node.get(added) or ()) > MAX_ADDED:
+                    raise ModelError(f"{path}: {name}.{added}: expected at most {MAX_ADDED} to be put around a text")
     for key in ("padding", "truncation"):
         for name, node in _objects(values.get(key), key):
             for inner, value in node.items():
-                if type(value) is int and value > LONGEST_PADDED:
-                    raise ModelError(f"{path}: {name}.{inner}: found {value:,}, expected at most {LONGEST_PADDED:,}")
+                if type(value) is int and value > MAX_PADDED:
+                    raise ModelError(f"{path}: {name}.{inner}: found {value:,}, expected at most {MAX_PADDED:,}")
 
 
-def endless(pattern: str) -> str | None:
-    """What in a pattern can take time that doubles with each character, or None.
+def backtracking_risk(pattern: str) -> str | None:
+    """What in a pattern can take exponential time, or None.
 
-    That is a repeated group which itself repeats or chooses, `(a+)+` or `(a|a)*`, and a pattern that calls itself.
+    That is a repeated group with a repetition or an alternative inside, `(a+)+` or `(a|a)*`, and a recursive pattern.
     """
     if re.search(r"\\[gk][<']|\\[1-9]|\(\?[&PR]", pattern):
         return "a call or a reference to a group"
-    # Classes and escapes hold no repetition of their own.
+    # Character classes and escapes contain no repetition.
     plain = re.sub(r"\\[pP]\{[^}]*\}|\\.", "x", pattern)
     plain = re.sub(r"\[\^?\]?(?:[^\[\]]|\[:?[^\[\]]*:?\])*\]", "x", plain)
     stack: list[bool] = []
-    for place, character in enumerate(plain):
-        rest = plain[place + 1 :]
+    for index, character in enumerate(plain):
+        rest = plain[index + 1 :]
         if character == "(":
             stack.append(False)
         elif character == ")" and stack:
             risky = stack.pop()
             repeated = re.match(r"[*+]|\{\d*,\}|\{\d*,?\d{3,}\}", rest)
             if risky and repeated:
-                return "a repeated group that repeats or chooses inside"
+                return "a repeated group with a repetition or an alternative inside"
             if stack:
                 stack[-1] = stack[-1] or risky or bool(repeated)
-        elif stack and (character in "*+|" or re.match(r"\{\d*,\d*\}", plain[place:])):
+        elif stack and (character in "*+|" or re.match(r"\{\d*,\d*\}", plain[index:])):
             stack[-1] = True
     return None
 
 
-def _check_pattern(path: Path, name: str, pattern: Any) -> None:
+def _check_pattern(path: Path, name: str, pattern: object) -> None:
     if not isinstance(pattern, str):
         return
-    if len(pattern) > LONGEST_PATTERN:
+    if len(pattern) > MAX_PATTERN:
+        raise ModelError(f"{path}: {name}.Regex: found {len(pattern):,} characters, expected at most {MAX_PATTERN:,}")
+    if reason := backtracking_risk(pattern):
         raise ModelError(
-            f"{path}: {name}.Regex: found {len(pattern):,} characters, expected at most {LONGEST_PATTERN:,}"
-        )
-    if reason := endless(pattern):
-        raise ModelError(
-            f"{path}: {name}.Regex: found {pattern[:80]!r}, with {reason}, which can take for ever; "
-            "expected a pattern whose groups do not repeat within one another"
+            f"{path}: {name}.Regex: found {pattern[:80]!r}, with {reason}, which can take exponential time; "
+            "expected a pattern without nested repetition"
         )
 
 
-def _growth(node: dict[str, Any]) -> float:
+def _growth(node: JsonObject) -> float:
     """How many times longer a replacement can make a text."""
     if node.get("type") != "Replace" or not isinstance(node.get("content"), str):
         return 1.0
     pattern = node.get("pattern")
     text = pattern.get("String") if isinstance(pattern, dict) else None
-    # What a regular expression matches may be empty, and is then put in before every character.
-    least = len(text) if isinstance(text, str) and text else 0.5
-    return max(1.0, len(node["content"]) / least)
+    # The match of a regular expression may be empty; the replacement is then inserted before every character.
+    shortest = len(text) if isinstance(text, str) and text else 0.5
+    return max(1.0, len(node["content"]) / shortest)
 
 
-def _objects(value: Any, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _objects(value: object, name: str) -> Iterator[tuple[str, JsonObject]]:
     """Every JSON object below a value, with its dotted name."""
     pending = [(name, value)]
     while pending:

@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from warmstart.errors import DataError, ModelError, nearest
+from warmstart.errors import DataError, Location, ModelError, nearest
+from warmstart.tasks.base import Answer
 
-CHOSEN = {"label": "text", "probability": "number", "probabilities": "text"}
-"""What the answer of one label holds, as `Task.gives` says it."""
+LABEL_ANSWER = {"label": "text", "probability": "number", "probabilities": "text"}
+"""The fields of an answer with one label, as `Task.answer_schema` gives them."""
 
 
 @dataclass(frozen=True)
 class LabelMap:
-    """Label names; a label's id is its place."""
+    """Label names; a label's id is its index."""
 
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, labels: Iterable[str], least: int = 2) -> LabelMap:
+    def from_labels(cls, labels: Iterable[str], least: int = 2) -> LabelMap:
         """Every label once, at `least` so many: whole numbers by size, anything else by code point."""
-        found = set(labels)
+        names = set(labels)
         try:
-            order = sorted(found, key=lambda name: (int(name), name))
+            order = sorted(names, key=lambda name: (int(name), name))
         except ValueError:
-            order = sorted(found)
+            order = sorted(names)
         if len(order) < least:
             raise DataError(
                 f"the training rows hold {len(order)} label{'' if len(order) == 1 else 's'} "
@@ -36,8 +36,10 @@ class LabelMap:
         return cls(tuple(order))
 
     @classmethod
-    def of_config(cls, id2label: Mapping[int, str]) -> LabelMap:
+    def from_config(cls, id2label: Mapping[int, str]) -> LabelMap:
         """The labels as a model's config stores them."""
+        if set(id2label) != set(range(len(id2label))):
+            raise ModelError(f"id2label: found {str(id2label)[:80]!r}, expected a name for each number from 0 on")
         return cls(tuple(id2label[number] for number in range(len(id2label))))
 
     @cached_property
@@ -47,36 +49,38 @@ class LabelMap:
     def __len__(self) -> int:
         return len(self.names)
 
-    def config(self) -> dict[str, object]:
-        """What the model's config must say: the one place where the map is stored."""
+    def config_kwargs(self) -> dict[str, object]:
+        """What the model's config holds of it: the one place where the map is stored."""
         return {"num_labels": len(self), "id2label": dict(enumerate(self.names)), "label2id": dict(self.ids)}
 
-    def answer(self, chances: Sequence[float]) -> dict[str, Any]:
-        """The answer that a probability for each label gives: the likeliest, and all."""
-        by_label = dict(zip(self.names, chances, strict=True))
+    def answer(self, probabilities: Sequence[float]) -> Answer:
+        """The answer that a probability for each label gives: the most probable, and all."""
+        by_label = dict(zip(self.names, probabilities, strict=True))
         best = max(by_label, key=by_label.__getitem__)
         return {"label": best, "probability": by_label[best], "probabilities": by_label}
 
-    def same_as(self, data: LabelMap) -> LabelMap:
-        """Give back this map, a kept head's, if the data has the very same labels."""
+    def reused_for(self, data: LabelMap) -> LabelMap:
+        """The map of a head that is reused, if the data has the very same labels."""
         if set(self.names) != set(data.names):
             only = {
                 "the model": set(self.names) - set(data.names),
                 "the data": set(data.names) - set(self.names),
             }
-            found = "; ".join(f"only {who} has {sorted(names)[:5]}" for who, names in only.items() if names)
+            differences = "; ".join(f"only {who} has {sorted(names)[:5]}" for who, names in only.items() if names)
             raise ModelError(
-                f"the model has a head for other labels than the data: {found}. Say `head: new` to start one"
+                f"the model has a head for other labels than the data: {differences}. "
+                "Set head.reuse: false to start a new head"
             )
         return self
 
-    def check(self, rows: Iterable[Iterable[str]], where: Callable[[int], str]) -> None:
+    def check(self, rows: Iterable[Iterable[str]], where: Callable[[int], Location]) -> None:
         """Refuse a label that is not in the map; `where(i)` names row i."""
         for index, labels in enumerate(rows):
             for label in labels:
                 if label not in self.ids:
                     raise DataError(
-                        f"{where(index)}: label {label!r} was not seen in training, so the model has no output for it; "
+                        f"label {label!r} was not seen in training, so the model has no output for it; "
                         f"{nearest(label, self.names)}",
                         "label-unseen",
+                        location=where(index),
                     )

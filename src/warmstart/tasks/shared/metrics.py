@@ -6,21 +6,25 @@ import re
 import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy import stats
 from sklearn import metrics as sk
 
-from warmstart.errors import MissingExtra
+from warmstart.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from ir_measures import Measure
 
 
 def one_label(gold: Sequence[int], predicted: Sequence[int]) -> dict[str, float]:
-    """Accuracy, macro F1 (over the labels found in gold or predicted) and Matthews correlation."""
+    """Accuracy, macro F1 (over the labels in gold or predicted) and Matthews correlation coefficient."""
     return {
         "accuracy": float(sk.accuracy_score(gold, predicted)),
         "macro_f1": float(sk.f1_score(gold, predicted, average="macro", zero_division=0)),
-        "matthews": float(sk.matthews_corrcoef(gold, predicted)),
+        "mcc": float(sk.matthews_corrcoef(gold, predicted)),
     }
 
 
@@ -35,7 +39,7 @@ def many_labels(gold: Sequence[Sequence[int]], predicted: Sequence[Sequence[int]
     return {
         "micro_f1": float(sk.f1_score(truth, answer, average="micro", zero_division=0)),
         "macro_f1": float(sk.f1_score(truth, answer, average="macro", zero_division=0)),
-        "exact": float((truth == answer).all(axis=1).mean()),
+        "exact_match": float((truth == answer).all(axis=1).mean()),
     }
 
 
@@ -54,7 +58,7 @@ def numbers(gold: Sequence[float], predicted: Sequence[float]) -> dict[str, floa
     }
 
 
-def relations(gold: Sequence[str], predicted: Sequence[str], other: str | None = None) -> dict[str, float]:
+def relations(gold: Sequence[str], predicted: Sequence[str], no_relation_label: str | None = None) -> dict[str, float]:
     """Macro and micro F1 over relations, and the accuracy over labels, as SemEval-2010 task 8 counts them.
 
     A label such as `Cause-Effect(e1,e2)` is a relation and its direction; the right relation in the wrong direction is
@@ -62,20 +66,20 @@ def relations(gold: Sequence[str], predicted: Sequence[str], other: str | None =
     the official (9+1)-way score). Relations that gold has not are not averaged.
 
     Args:
-        other: The label of no relation, which is left out of both F1.
+        no_relation_label: The label of no relation, which is left out of both F1.
     """
     pairs = []
     for truth, answer in zip(gold, predicted, strict=True):
         pair = (relation_of(truth), relation_of(answer))
         # A class of its own on either side: scikit-learn knows no answer that is wrong though it is the right class.
         pairs += [pair] if truth == answer or pair[0] != pair[1] else [(pair[0], _NONE), (_NONE, pair[1])]
-    wanted = sorted({relation_of(label) for label in gold if label != other})
-    found = {}
+    wanted = sorted({relation_of(label) for label in gold if label != no_relation_label})
+    scores = {}
     for average in ("macro", "micro"):
         sides = [list(side) for side in zip(*pairs, strict=True)]
         score = sk.f1_score(*sides, labels=wanted, average=average, zero_division=0) if wanted else float("nan")
-        found[f"{average}_f1"] = float(score)
-    return {**found, "accuracy": float(sk.accuracy_score(gold, predicted))}
+        scores[f"{average}_f1"] = float(score)
+    return {**scores, "accuracy": float(sk.accuracy_score(gold, predicted))}
 
 
 def relation_of(label: str) -> str:
@@ -107,17 +111,18 @@ def entities(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) 
     }
 
 
-def need_seqeval() -> Any:
-    """The library that scores entities; an error that says how to get it where it is missing."""
+def need_seqeval() -> ModuleType:
+    """The library that scores entities; where it is missing, an error with the command that installs it."""
     try:
         import seqeval.metrics
     except ImportError:
-        raise MissingExtra("tagging is measured by seqeval: pip install 'warmstart[tag]'") from None
-    return seqeval.metrics
+        raise MissingExtraError("tagging is evaluated by seqeval: pip install 'warmstart[tag]'") from None
+    module: ModuleType = seqeval.metrics
+    return module
 
 
-def found_answer(gold: Sequence[str], given: str, characters: bool = False) -> tuple[float, float]:
-    """Exact match and F1 of an answer beside the best of the right ones, as SQuAD's own scripts compute them.
+def answer_scores(gold: Sequence[str], predicted: str, characters: bool = False) -> tuple[float, float]:
+    """Exact match and F1 of an answer compared with the best of the right ones, as SQuAD's own scripts compute them.
 
     Case, punctuation, English articles and spacing do not count (Rajpurkar et al. 2016). Where no answer is right, an
     empty one is (Rajpurkar et al. 2018).
@@ -126,38 +131,43 @@ def found_answer(gold: Sequence[str], given: str, characters: bool = False) -> t
         gold: The right answers; none where the question has none.
         characters: Take F1 over characters, for languages written without spaces.
     """
-    told = _plain(given)
+    given = _plain(predicted)
     right = [text for text in map(_plain, gold) if text] or [""]
-    return float(told in right), max(_overlap(text, told, characters) for text in right)
+    return float(given in right), max(_overlap(text, given, characters) for text in right)
 
 
-def answers(gold: Sequence[Sequence[str]], given: Sequence[str], characters: bool = False) -> dict[str, float]:
-    """The means of `found_answer`, and of questions with and without an answer apart where there are both."""
-    scores = [found_answer(right, answer, characters) for right, answer in zip(gold, given, strict=True)]
-    found = {"f1": [f1 for _, f1 in scores], "exact": [exact for exact, _ in scores]}
+def answers(gold: Sequence[Sequence[str]], predicted: Sequence[str], characters: bool = False) -> dict[str, float]:
+    """The means of `answer_scores`, and those of questions with and without an answer where there are both."""
+    scores = [answer_scores(right, answer, characters) for right, answer in zip(gold, predicted, strict=True)]
+    by_metric = {"f1": [f1 for _, f1 in scores], "exact_match": [exact for exact, _ in scores]}
     has = [bool(right) for right in gold]
     if len(set(has)) == 2:
-        for name in ("f1", "exact"):
-            found[f"has_answer_{name}"] = [score for score, there in zip(found[name], has, strict=True) if there]
-        found["no_answer_accuracy"] = [exact for (exact, _), there in zip(scores, has, strict=True) if not there]
-    return {name: float(np.mean(values)) for name, values in found.items()}
+        for name in ("f1", "exact_match"):
+            by_metric[f"has_answer_{name}"] = [
+                score for score, there in zip(by_metric[name], has, strict=True) if there
+            ]
+        by_metric["no_answer_accuracy"] = [exact for (exact, _), there in zip(scores, has, strict=True) if not there]
+    return {name: float(np.mean(values)) for name, values in by_metric.items()}
 
 
-def no_answer_threshold(scores: Sequence[float], doubts: Sequence[float], has_answer: Sequence[bool]) -> float:
-    """The doubt above which to give no answer, so that the mean score is best: SQuAD 2.0's `find_best_thresh`.
+def no_answer_threshold(
+    scores: Sequence[float], no_answer_scores: Sequence[float], has_answer: Sequence[bool]
+) -> float:
+    """The score above which to give no answer, so that the mean score is best: SQuAD 2.0's `find_best_thresh`.
 
     Args:
         scores: How good each question's answer is, if it is given.
-        doubts: How much speaks against each question's having an answer.
+        no_answer_scores: How much speaks against each question's having an answer.
     """
-    order = sorted(range(len(doubts)), key=doubts.__getitem__)
+    order = sorted(range(len(no_answer_scores)), key=no_answer_scores.__getitem__)
     best = current = float(sum(not there for there in has_answer))
-    threshold = doubts[order[0]] - 1  # nothing is answered
-    for place, index in enumerate(order):
+    threshold = no_answer_scores[order[0]] - 1  # nothing is answered
+    for number, index in enumerate(order):
         current += scores[index] if has_answer[index] else -1
-        last_of_equals = place + 1 == len(order) or doubts[order[place + 1]] > doubts[index]
+        last = number + 1 == len(order)
+        last_of_equals = last or no_answer_scores[order[number + 1]] > no_answer_scores[index]
         if current > best and last_of_equals:
-            best, threshold = current, doubts[index]
+            best, threshold = current, no_answer_scores[index]
     return threshold
 
 
@@ -167,18 +177,18 @@ def _plain(answer: str) -> str:
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
 
 
-def _overlap(gold: str, given: str, characters: bool) -> float:
+def _overlap(gold: str, predicted: str, characters: bool) -> float:
     """F1 of two bags of words, or of characters."""
-    right, told = (list(text.replace(" ", "")) if characters else text.split() for text in (gold, given))
-    if not right or not told:
-        return float(right == told)
-    same = (Counter(right) & Counter(told)).total()
-    return 2 * same / (len(right) + len(told))
+    right, given = (list(text.replace(" ", "")) if characters else text.split() for text in (gold, predicted))
+    if not right or not given:
+        return float(right == given)
+    same = (Counter(right) & Counter(given)).total()
+    return 2 * same / (len(right) + len(given))
 
 
-Relevance = Mapping[str, Mapping[str, int]]
+Relevance: TypeAlias = Mapping[str, Mapping[str, int]]
 """By query and document, how relevant it is; above 0 it is."""
-Scores = Mapping[str, Mapping[str, float]]
+Scores: TypeAlias = Mapping[str, Mapping[str, float]]
 """By query and candidate, its score, more is better; a candidate without a relevance counts as not relevant."""
 
 
@@ -189,40 +199,40 @@ def ranking(relevance: Relevance, scores: Scores) -> dict[str, float]:
     another: any order is then as good.
     """
     measures = _measures()
-    asked = _asked(relevance)
+    answerable = _answerable(relevance)
     mixed = any(
-        any(judged.get(document, 0) <= 0 for document in scores.get(query, ())) for query, judged in asked.items()
+        any(judged.get(document, 0) <= 0 for document in scores.get(query, ())) for query, judged in answerable.items()
     )
     if not mixed:
         return dict.fromkeys(measures, float("nan"))
     import ir_measures
 
-    found = ir_measures.calc_aggregate(
-        list(measures.values()), asked, {query: scores.get(query, {}) for query in asked}
+    values = ir_measures.calc_aggregate(
+        list(measures.values()), answerable, {query: scores.get(query, {}) for query in answerable}
     )
-    return {name: float(found[measure]) for name, measure in measures.items()}
+    return {name: float(values[measure]) for name, measure in measures.items()}
 
 
 def ndcg_by_query(relevance: Relevance, scores: Scores) -> dict[str, float]:
     """nDCG@20 of each query that has a relevant document."""
     measure = _measures()["ndcg_20"]
-    asked = _asked(relevance)
-    if not asked:
+    answerable = _answerable(relevance)
+    if not answerable:
         return {}
     import ir_measures
 
-    found = ir_measures.iter_calc([measure], asked, {query: scores.get(query, {}) for query in asked})
-    return {one.query_id: float(one.value) for one in found}
+    values = ir_measures.iter_calc([measure], answerable, {query: scores.get(query, {}) for query in answerable})
+    return {value.query_id: float(value.value) for value in values}
 
 
-def _asked(relevance: Relevance) -> Relevance:
-    """The queries for which there is something to find."""
+def _answerable(relevance: Relevance) -> Relevance:
+    """The queries that have a relevant document."""
     return {query: judged for query, judged in relevance.items() if max(judged.values(), default=0) > 0}
 
 
-def _measures() -> dict[str, Any]:
+def _measures() -> dict[str, Measure]:
     try:
         from ir_measures import AP, RR, R, nDCG
     except ImportError:
-        raise MissingExtra("measuring a ranking needs ir-measures: pip install 'warmstart[rank]'") from None
+        raise MissingExtraError("evaluating a ranking needs ir-measures: pip install 'warmstart[rank]'") from None
     return {"ndcg_20": nDCG @ 20, "ndcg_10": nDCG @ 10, "map": AP, "mrr": RR, "recall_100": R @ 100}

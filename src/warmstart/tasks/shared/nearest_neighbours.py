@@ -1,17 +1,17 @@
-"""The closest of many vectors, found by faiss: every one is looked at, so nothing is missed."""
+"""The closest of many vectors, by faiss: every one is compared, so nothing is missed."""
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
 
-from warmstart.errors import MissingExtra
+from warmstart.errors import MissingExtraError
 
 Vectors = npt.NDArray[np.float32]
 Scores = npt.NDArray[np.float32]
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 
 
 class Neighbours:
@@ -24,17 +24,18 @@ class Neighbours:
     def __len__(self) -> int:
         return int(self.index.ntotal)
 
-    def closest(self, queries: Vectors, top: int) -> tuple[Scores, Places]:
-        """Scores and places of the `top` closest to each query, closest first; of equal ones the earlier first."""
+    def closest(self, queries: Vectors, top: int) -> tuple[Scores, Indices]:
+        """Scores and indices of the `top` closest to each query, closest first; of equal ones the earlier first."""
         wanted = np.ascontiguousarray(queries, dtype=np.float32)
-        scores, places = self.index.search(wanted, min(top, len(self)))
-        order = np.lexsort((places, -scores), axis=-1)
-        return np.take_along_axis(scores, order, axis=-1), np.take_along_axis(places, order, axis=-1)
+        scores, indices = self.index.search(wanted, min(top, len(self)))
+        order = np.lexsort((indices, -scores), axis=-1)
+        return np.take_along_axis(scores, order, axis=-1), np.take_along_axis(indices, order, axis=-1)
 
 
-def _faiss() -> Any:
+def _faiss() -> ModuleType:
     try:
         import faiss
     except ImportError:
-        raise MissingExtra("searching documents needs faiss: pip install 'warmstart[rank]'") from None
-    return faiss
+        raise MissingExtraError("searching documents needs faiss: pip install 'warmstart[rank]'") from None
+    module: ModuleType = faiss
+    return module

@@ -1,4 +1,4 @@
-"""Documents that a training row is set against: those judged not relevant, and close ones that were found."""
+"""Negatives of a training row: documents judged not relevant, and hard negatives that are mined."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from warmstart.tasks.shared.nearest_neighbours import Neighbours, Vectors
 
-SURE = 0.95
-"""A document that scores above this share of the row's own is likely relevant and unjudged, and is not taken
+MAX_SHARE = 0.95
+"""A document that scores above this share of the row's own is probably relevant and unjudged, and is not taken
 ("NV-Retriever", de Souza P. Moreira et al. 2024, §4.1: TopK-PercPos)."""
 DEPTH = 100
-"""How many of the closest documents are looked through beyond the known ones."""
+"""How many of the closest documents are searched beyond the known ones."""
 QUERIES = 1024
 """Queries searched at a time."""
 
 
 @dataclass(frozen=True)
-class Relevance:
+class KnownRelevance:
     """Which documents are relevant to which query, by number; built from all training rows."""
 
     queries: tuple[str, ...]
@@ -29,49 +29,51 @@ class Relevance:
     document_of: np.ndarray[tuple[int], np.dtype[np.int64]]
     relevant: Mapping[int, frozenset[int]]
     """By query, its relevant documents."""
-    judged: Mapping[int, tuple[int, ...]]
-    """By query, the documents that were found not relevant, in the order of the rows."""
+    not_relevant: Mapping[int, tuple[int, ...]]
+    """By query, the documents that were judged not relevant, in the order of the rows."""
 
     @classmethod
-    def of(cls, queries: Sequence[str], documents: Sequence[str], labels: Sequence[float]) -> Relevance:
+    def from_rows(cls, queries: Sequence[str], documents: Sequence[str], labels: Sequence[float]) -> KnownRelevance:
         """Number the texts in the order they are first seen."""
         by_query = {text: number for number, text in enumerate(dict.fromkeys(queries))}
         by_document = {text: number for number, text in enumerate(dict.fromkeys(documents))}
         query_of = np.array([by_query[text] for text in queries])
         document_of = np.array([by_document[text] for text in documents])
         relevant: dict[int, set[int]] = {}
-        judged: dict[int, dict[int, None]] = {}
+        not_relevant: dict[int, dict[int, None]] = {}
         for query, document, label in zip(query_of.tolist(), document_of.tolist(), labels, strict=True):
             if label > 0:
                 relevant.setdefault(query, set()).add(document)
             else:
-                judged.setdefault(query, {})[document] = None
+                not_relevant.setdefault(query, {})[document] = None
         return cls(
             tuple(by_query),
             tuple(by_document),
             query_of,
             document_of,
-            {query: frozenset(found) for query, found in relevant.items()},
+            {query: frozenset(some) for query, some in relevant.items()},
             # A document judged both ways counts as relevant.
-            {query: tuple(d for d in found if d not in relevant.get(query, ())) for query, found in judged.items()},
+            {query: tuple(d for d in some if d not in relevant.get(query, ())) for query, some in not_relevant.items()},
         )
 
 
-def judged(known: Relevance, rows: Sequence[int], count: int, seed: int) -> list[list[int]]:
+def judged(known: KnownRelevance, rows: Sequence[int], count: int, seed: int) -> list[list[int]]:
     """Of each row, up to `count` documents judged not relevant to its query, drawn by the seed."""
-    found = []
+    chosen = []
     for row in rows:
-        choices = known.judged.get(int(known.query_of[row]), ())
-        # By row, so that a row's draw does not hang on the rows before it.
+        choices = known.not_relevant.get(int(known.query_of[row]), ())
+        # By row, so that a row's draw does not depend on the rows before it.
         draw = np.random.default_rng((seed, row)).permutation(len(choices))[:count]
-        found.append([choices[place] for place in draw])
-    return found
+        chosen.append([choices[index] for index in draw])
+    return chosen
 
 
-def mined(known: Relevance, rows: Sequence[int], count: int, queries: Vectors, documents: Vectors) -> list[list[int]]:
+def mined(
+    known: KnownRelevance, rows: Sequence[int], count: int, queries: Vectors, documents: Vectors
+) -> list[list[int]]:
     """Of each row, up to `count` documents that are close to its query and not known to be relevant, closest first.
 
-    Where too few are surely less close than the row's own, the least close of those looked through fill up.
+    Where too few are surely less close than the row's own, the least close of those searched fill up.
 
     Args:
         queries: A vector for each query of `known`.
@@ -79,19 +81,19 @@ def mined(known: Relevance, rows: Sequence[int], count: int, queries: Vectors, d
     """
     index = Neighbours(documents)
     most = max(map(len, known.relevant.values()), default=0)
-    found: list[list[int]] = [[] for _ in rows]
+    chosen: list[list[int]] = [[] for _ in rows]
     by_query: dict[int, list[int]] = {}
-    for place, row in enumerate(rows):
-        by_query.setdefault(int(known.query_of[row]), []).append(place)
-    asked = list(by_query)
-    for start in range(0, len(asked), QUERIES):
-        some = asked[start : start + QUERIES]
-        scores, places = index.closest(queries[some], count + most + DEPTH)
-        for query, near, at in zip(some, scores.tolist(), places.tolist(), strict=True):
-            others = [(d, score) for d, score in zip(at, near, strict=True) if d not in known.relevant[query]]
-            for place in by_query[query]:
-                own = float(queries[query] @ documents[known.document_of[rows[place]]])
-                sure = [document for document, score in others if score < SURE * own][:count]
+    for position, row in enumerate(rows):
+        by_query.setdefault(int(known.query_of[row]), []).append(position)
+    searched = list(by_query)
+    for start in range(0, len(searched), QUERIES):
+        some = searched[start : start + QUERIES]
+        scores, nearest = index.closest(queries[some], count + most + DEPTH)
+        for query, near, numbers in zip(some, scores.tolist(), nearest.tolist(), strict=True):
+            others = [(d, score) for d, score in zip(numbers, near, strict=True) if d not in known.relevant[query]]
+            for position in by_query[query]:
+                own = float(queries[query] @ documents[known.document_of[rows[position]]])
+                sure = [document for document, score in others if score < MAX_SHARE * own][:count]
                 rest = [document for document, _ in reversed(others) if document not in sure]
-                found[place] = sure + rest[: count - len(sure)]
-    return found
+                chosen[position] = sure + rest[: count - len(sure)]
+    return chosen

@@ -1,6 +1,6 @@
 """Losses of ranking: a query's own document must be closer than others, its own negatives and those of its batch.
 
-A batch is a row of candidates for each query: all documents of the batch. `roles` says what each is to it.
+The candidates of every query are all documents of the batch; `roles` tells what each is to it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from torch.nn import functional as F
 OWN, NEGATIVE, OTHER, HIDDEN = 1, 2, 0, -1
 """The query's document, a negative of its own row, a document of another row, and one that must not count."""
 
-Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+RankingLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def roles(queries: Sequence[Hashable], documents: Sequence[Sequence[Hashable]]) -> torch.Tensor:
     """What each document of a batch is to each query, of shape (queries, documents).
 
-    A document that another row of the batch says is relevant to the same query is hidden from it, wherever it stands:
+    A document that is relevant to the same query in another row of the batch is hidden from it, wherever it stands:
     it would be learned as not relevant.
 
     Args:
@@ -30,17 +30,17 @@ def roles(queries: Sequence[Hashable], documents: Sequence[Sequence[Hashable]]) 
     for query, (own, *_) in zip(queries, documents, strict=True):
         relevant.setdefault(query, set()).add(own)
     flat = [document for row in documents for document in row]
-    found = torch.full((len(queries), len(flat)), OTHER)
+    matrix = torch.full((len(queries), len(flat)), OTHER)
     start = 0
     for number, (query, row) in enumerate(zip(queries, documents, strict=True)):
-        found[number, start : start + len(row)] = NEGATIVE
-        found[number, [place for place, one in enumerate(flat) if one in relevant[query]]] = HIDDEN
-        found[number, start] = OWN
+        matrix[number, start : start + len(row)] = NEGATIVE
+        matrix[number, [column for column, document in enumerate(flat) if document in relevant[query]]] = HIDDEN
+        matrix[number, start] = OWN
         start += len(row)
-    return found
+    return matrix
 
 
-def in_batch(scale: float) -> Loss:
+def in_batch_negatives(scale: float) -> RankingLoss:
     """Which document of the batch is the query's own, as a choice among all ("Representation Learning with Contrastive
     Predictive Coding", Oord et al. 2018; "Efficient Natural Language Response Suggestion", Henderson et al. 2017).
 
@@ -55,48 +55,48 @@ def in_batch(scale: float) -> Loss:
     return loss
 
 
-def triplet(margin: float) -> Loss:
+def triplet(margin: float) -> RankingLoss:
     """The query's own document must be closer by a margin than each negative of its row ("FaceNet", Schroff et al.
     2015, eq. 3, with cosine in place of squared distance).
     """
 
     def loss(scores: torch.Tensor, roles: torch.Tensor) -> torch.Tensor:
-        short = _short(scores, roles, margin)[roles == NEGATIVE]
-        return short.mean() if len(short) else scores.sum() * 0
+        violations = _violations(scores, roles, margin)[roles == NEGATIVE]
+        return violations.mean() if len(violations) else scores.sum() * 0
 
     return loss
 
 
-def batch_all(margin: float) -> Loss:
+def batch_all(margin: float) -> RankingLoss:
     """It must be closer by a margin than every other document of the batch; the mean over those that are too close.
 
     "In Defense of the Triplet Loss for Person Re-Identification", Hermans et al. 2017, eq. 6, without those at zero.
     """
 
     def loss(scores: torch.Tensor, roles: torch.Tensor) -> torch.Tensor:
-        short = _short(scores, roles, margin)[(roles == NEGATIVE) | (roles == OTHER)]
-        return short.sum() / (short > 0).sum().clamp(min=1)
+        violations = _violations(scores, roles, margin)[(roles == NEGATIVE) | (roles == OTHER)]
+        return violations.sum() / (violations > 0).sum().clamp(min=1)
 
     return loss
 
 
-def _short(scores: torch.Tensor, roles: torch.Tensor, margin: float) -> torch.Tensor:
+def _violations(scores: torch.Tensor, roles: torch.Tensor, margin: float) -> torch.Tensor:
     """How much each document is short of being a margin farther than the query's own."""
     own = scores.gather(1, (roles == OWN).int().argmax(dim=1, keepdim=True))
     return (margin - own + scores).relu()
 
 
-def each(scores: torch.Tensor, relevant: torch.Tensor) -> torch.Tensor:
-    """Is a document relevant or not, each by itself."""
+def bce(scores: torch.Tensor, relevant: torch.Tensor) -> torch.Tensor:
+    """Whether a document is relevant, each by itself: binary cross-entropy."""
     return F.binary_cross_entropy_with_logits(scores, relevant)
 
 
-def grouped(margin: float) -> Loss:
+def grouped_margin(margin: float) -> RankingLoss:
     """A margin between a relevant document and each of those that follow it, up to the next relevant one."""
 
     def loss(scores: torch.Tensor, relevant: torch.Tensor) -> torch.Tensor:
         own = scores[relevant > 0][(relevant > 0).long().cumsum(0) - 1]
-        short = (margin - own + scores).relu()[relevant <= 0]
-        return short.mean() if len(short) else scores.sum() * 0
+        violations = (margin - own + scores).relu()[relevant <= 0]
+        return violations.mean() if len(violations) else scores.sum() * 0
 
     return loss

@@ -1,4 +1,4 @@
-"""The units of a text that get a tag each, and in which window each is looked at: pure functions on places."""
+"""The units of a text that get a tag each, and in which window each is read: pure functions on character spans."""
 
 from __future__ import annotations
 
@@ -7,64 +7,63 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-Place = tuple[int, int]
-"""Characters of a text, from the first to before the last."""
+from warmstart.text.alignment import CharSpan
 
 ALONE = ("CJK", "HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR")
 """How the names of characters begin whose scripts put no space between words."""
 
 
-def words_of(text: str) -> list[Place]:
-    """A raw text cut into stretches of letters and digits, and every other sign by itself.
+def words_of(text: str) -> list[CharSpan]:
+    """A raw text split into stretches of letters and digits, and every other sign by itself.
 
     So is every character of a script without spaces. White space belongs to none, accents and joiners to what they
     follow.
     """
-    found: list[Place] = []
+    words: list[CharSpan] = []
     before = "space"
-    for at, character in enumerate(text):
+    for position, character in enumerate(text):
         kind = _kind(character)
         if kind == "mark" and before != "space":
             kind = before
-            found[-1] = (found[-1][0], at + 1)
+            words[-1] = (words[-1][0], position + 1)
         elif kind == before == "letter":
-            found[-1] = (found[-1][0], at + 1)
+            words[-1] = (words[-1][0], position + 1)
         elif kind != "space":
-            found.append((at, at + 1))
+            words.append((position, position + 1))
         before = kind
-    return found
+    return words
 
 
-def characters_of(text: str) -> list[Place]:
+def characters_of(text: str) -> list[CharSpan]:
     """Every character of a text that is no white space."""
-    return [(at, at + 1) for at, character in enumerate(text) if not character.isspace()]
+    return [(position, position + 1) for position, character in enumerate(text) if not character.isspace()]
 
 
-def joined(units: Iterable[Place], pieces: Iterable[Place]) -> list[Place]:
-    """Units that one piece of the tokenizer holds parts of, as `'` and `s` of `'s`, become one unit."""
-    found: list[Place] = []
-    pending = iter(pieces)
-    piece = next(pending, None)
-    reach = 0  # how far the pieces go that begin in what was found so far
+def joined(units: Iterable[CharSpan], offsets: Iterable[CharSpan]) -> list[CharSpan]:
+    """Units that one token holds parts of, as `'` and `s` of `'s`, become one unit."""
+    merged: list[CharSpan] = []
+    pending = iter(offsets)
+    token = next(pending, None)
+    reach = 0  # how far the tokens go that begin in the units so far
     for start, end in units:
-        if found and start < reach:
-            found[-1] = (found[-1][0], end)
+        if merged and start < reach:
+            merged[-1] = (merged[-1][0], end)
         else:
-            found.append((start, end))
-        while piece is not None and piece[0] < end:
-            reach = max(reach, piece[1])
-            piece = next(pending, None)
-    return found
+            merged.append((start, end))
+        while token is not None and token[0] < end:
+            reach = max(reach, token[1])
+            token = next(pending, None)
+    return merged
 
 
-def covering(units: Sequence[Place], start: int, end: int) -> tuple[int, int] | None:
+def covering(units: Sequence[CharSpan], start: int, end: int) -> tuple[int, int] | None:
     """Which units touch a span of characters, from the first to before the last; None where none does."""
     first = bisect_right(units, start, key=lambda unit: unit[1])
     stop = bisect_left(units, end, key=lambda unit: unit[0])
     return (first, stop) if first < stop else None
 
 
-def best_views(scored: Sequence[Sequence[int]], views: Sequence[Place], length: int) -> list[int]:
+def best_views(scored: Sequence[Sequence[int]], views: Sequence[tuple[int, int]], length: int) -> list[int]:
     """For each unit the view of the tokens in which it has the most context on its poorer side.
 
     Args:
@@ -73,18 +72,18 @@ def best_views(scored: Sequence[Sequence[int]], views: Sequence[Place], length: 
         length: How many tokens the text has.
     """
 
-    def context(tokens: Sequence[int], view: Place) -> int:
+    def context(tokens: Sequence[int], view: tuple[int, int]) -> int:
         left = tokens[0] - view[0] if view[0] else length
         right = view[1] - 1 - tokens[-1] if view[1] < length else length
         return min(left, right)
 
-    found, last = [], 0
+    best, last = [], 0
     for tokens in scored:
-        # Units come in order, so their views do as well: only the next few need be looked at.
+        # Units come in order, so their views do as well: only the next few need be compared.
         while last + 1 < len(views) and context(tokens, views[last + 1]) > context(tokens, views[last]):
             last += 1
-        found.append(last)
-    return found
+        best.append(last)
+    return best
 
 
 @lru_cache(maxsize=1 << 16)

@@ -4,40 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 
 from warmstart.data.schema import Column
 from warmstart.errors import ModelError
-from warmstart.text.windows import Frame, Window, encode
+from warmstart.tasks.base import Columns, FlatFeature, NestedFeature, TextFeature
+from warmstart.text.windows import Frame, Window, apply_window
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 TEXT = Column("text", "text", "the text, or the first of a pair")
 PAIR = Column("pair", "text", "the second text, where pairs are learned", required=False)
 
 
-def encode_texts(rows: Mapping[str, Sequence[Any]], tokenizer: Any, window: Window, pair: bool) -> list[dict[str, Any]]:
-    """One feature a row, as `windows.encode` gives it: ids, segments, and how many tokens there are and are cut."""
+def encode_texts(rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window, pair: bool) -> list[TextFeature]:
+    """One feature a row, as `apply_window` gives it: token ids, and how many tokens there are and are cut."""
     with no_panic():
         frame = Frame.of(tokenizer, pair)
         first = token_ids(tokenizer, rows["text"])
         second: Sequence[list[int] | None] = token_ids(tokenizer, rows["pair"]) if pair else [None] * len(first)
-    return [encode(window, frame, a, b) for a, b in zip(first, second, strict=True)]
+    return [cast(TextFeature, apply_window(window, frame, a, b)) for a, b in zip(first, second, strict=True)]
 
 
-def pad(features: Sequence[Mapping[str, Any]], tokenizer: Any, apart: bool = False) -> dict[str, torch.Tensor]:
-    """Token ids, segments and attention mask, padded to the longest of the batch.
+def flat(ids: Mapping[str, list[int]], tokens: int, cut: int) -> FlatFeature:
+    """A feature of one sequence: what `Frame.put_around` gives, and how many tokens there are and are cut."""
+    return cast(FlatFeature, {**ids, "tokens": tokens, "cut": cut})
 
-    Sliced texts give a row a slice, those of a text one after the other, and `slices`, how many each text has. Of texts
-    whose features were kept, those take the place of the ids: `vectors`, or the tokens' `states` with their mask.
+
+def nested(sequences: Sequence[Mapping[str, list[int]]], tokens: int, cut: int) -> NestedFeature:
+    """A feature of several sequences."""
+    columns = {name: [sequence[name] for sequence in sequences] for name in sequences[0]}
+    return cast(NestedFeature, {**columns, "tokens": tokens, "cut": cut})
+
+
+def pad(
+    features: Sequence[Mapping[str, Any]], tokenizer: PreTrainedTokenizerBase, separate: bool = False
+) -> dict[str, torch.Tensor]:
+    """Token ids, token types and attention mask, padded to the longest of the batch.
+
+    Of a text in slices each slice is a row, one after the other, and `slices` tells how many each text has. Features
+    of a frozen encoder that were computed before take the place of the ids: `vectors`, or the tokens' `states` with
+    their mask.
 
     Args:
-        apart: What looks like slices are texts of their own, so that each has a vector.
+        separate: What looks like slices are texts of their own, so that each has a vector.
     """
     if "vectors" in features[0]:
-        kept = [(torch.tensor(one["vectors"]), len(one["input_ids"]) if apart else 1) for one in features]
-        return {"vectors": torch.cat([vectors.reshape(count, -1) for vectors, count in kept])}
+        stored = [(torch.tensor(one["vectors"]), len(one["input_ids"]) if separate else 1) for one in features]
+        return {"vectors": torch.cat([vectors.reshape(count, -1) for vectors, count in stored])}
     if "states" in features[0]:
         return _pad_states(features, tokenizer.padding_side)
     names = [name for name in ("input_ids", "token_type_ids") if name in features[0]]
@@ -52,7 +70,7 @@ def pad(features: Sequence[Mapping[str, Any]], tokenizer: Any, apart: bool = Fal
     return batch if counts[0] is None else {**batch, "slices": torch.tensor(counts)}
 
 
-def pad_labels(labels: Sequence[Sequence[int]], tokenizer: Any, fill: int) -> torch.Tensor:
+def pad_labels(labels: Sequence[Sequence[int]], tokenizer: PreTrainedTokenizerBase, fill: int) -> torch.Tensor:
     """One label a token, padded to the longest on the side that the tokenizer pads."""
     width = max(map(len, labels))
     left = tokenizer.padding_side == "left"
@@ -61,14 +79,14 @@ def pad_labels(labels: Sequence[Sequence[int]], tokenizer: Any, fill: int) -> to
 
 
 def _pad_states(features: Sequence[Mapping[str, Any]], side: str) -> dict[str, torch.Tensor]:
-    """The kept states of tokens, a row for each text, padded on the side that the tokenizer pads."""
+    """The stored states of tokens, a row for each text, padded on the side that the tokenizer pads."""
     states: list[torch.Tensor] = []
     for feature in features:
         ids = feature["input_ids"]
         lengths = [len(ids)] if count_slices(feature) is None else list(map(len, ids))
         states += torch.split(torch.tensor(feature["states"]).reshape(sum(lengths), -1), lengths)
-    masks = [torch.ones(len(one), dtype=torch.long) for one in states]
-    padded = (torch.nn.utils.rnn.pad_sequence(one, True, padding_side=side) for one in (states, masks))
+    masks = [torch.ones(len(rows), dtype=torch.long) for rows in states]
+    padded = (torch.nn.utils.rnn.pad_sequence(rows, True, padding_side=side) for rows in (states, masks))
     return dict(zip(("states", "attention_mask"), padded, strict=True))
 
 
@@ -89,10 +107,10 @@ def no_panic() -> Iterator[None]:
         raise ModelError(f"the model's tokenizer breaks on a text: {error}; its tokenizer.json is damaged") from None
 
 
-def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+def token_ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
     """The tokens of each text, whole and without special ones."""
     # verbose=False: a text longer than the encoder takes is cut and counted here, which is no news to warn of.
     with no_panic():
-        found = tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False)
-    ids: list[list[int]] = found["input_ids"]
+        encoding = tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False)
+    ids: list[list[int]] = encoding["input_ids"]
     return ids

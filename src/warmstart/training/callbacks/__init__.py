@@ -1,1 +1,8 @@
-"""Trainer callbacks, each usable with any transformers.Trainer."""
+"""Callbacks for any `transformers.Trainer`."""
+
+from warmstart.training.callbacks.early_stopping import EarlyStopping, EpochEvaluation
+from warmstart.training.callbacks.gradual_unfreezing import GradualUnfreezing
+from warmstart.training.callbacks.step_monitor import StepMonitor
+from warmstart.training.callbacks.weight_averaging import WeightAveraging
+
+__all__ = ["EarlyStopping", "EpochEvaluation", "GradualUnfreezing", "StepMonitor", "WeightAveraging"]

@@ -1,104 +1,140 @@
-"""Measuring on held-out rows after every epoch; early stopping: end when it no longer gets better, keep the best."""
+"""Evaluation on dev after every epoch; early stopping: stop when it no longer improves, and keep the best epoch."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
+from torch import nn
 from transformers import TrainerCallback
 
-from warmstart.training.callbacks.weight_averaging import epoch_over
+from warmstart.storage.json_files import JsonObject
+from warmstart.training.callbacks.weight_averaging import is_epoch_end
 
-Measured = Callable[[int, float], None]
-"""Told an epoch and how good the model was after it; what it raises ends the training."""
+if TYPE_CHECKING:
+    from transformers import TrainerControl, TrainerState, TrainingArguments
+
+OnEvaluate = Callable[[int, float], None]
+"""Called with an epoch and the value after it; an exception that it raises ends the training."""
 
 
-class Measuring(TrainerCallback):  # type: ignore[misc]
-    """Measures the model of a `transformers.Trainer` after every epoch but the last, and changes nothing.
+EpochValue: TypeAlias = dict[str, int | float | None]
+"""`epoch`, `step` and the `value` after it; None where that is undefined, as a correlation can be."""
 
-    The last is left out since the finished model is measured anyway.
+
+class EpochEvaluation(TrainerCallback):  # type: ignore[misc]
+    """Evaluates the model of a `transformers.Trainer` after every epoch but the last, and changes nothing.
+
+    The last is left out since the finished model is evaluated anyway.
 
     Args:
-        measure: Gives how good the model is at present; it must leave weights and random numbers as they are.
-        measured: Told each epoch and its value. One that is trained again after a kill is told again.
+        evaluate: Returns how good the model is now; it must not change weights or random states.
+        on_evaluate: Called with each epoch and its value; again for an epoch that is trained again after a kill.
     """
 
-    def __init__(self, measure: Callable[[], float], measured: Measured) -> None:
-        self.measure, self.measured = measure, measured
-        self.values: list[dict[str, float]] = []
+    def __init__(self, evaluate: Callable[[], float], on_evaluate: OnEvaluate) -> None:
+        self.evaluate, self.on_evaluate = evaluate, on_evaluate
+        self.values: list[EpochValue] = []
 
-    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
-        if not epoch_over(state) or state.global_step >= state.max_steps:
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        *,
+        model: nn.Module,
+        **kwargs: object,
+    ) -> None:
+        if not is_epoch_end(state) or state.global_step >= state.max_steps:
             return
-        was_training = model.training
-        value = self.measure()
-        model.train(was_training)
-        if math.isfinite(value):  # what is kept is written as JSON
+        value = _evaluate(self.evaluate, model)
+        if math.isfinite(value):  # the values are written as JSON
             self.values.append({"epoch": float(state.epoch), "step": state.global_step, "value": value})
-        self.measured(round(state.epoch), value)
+        self.on_evaluate(round(state.epoch), value)
 
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint must keep."""
+    def state_dict(self) -> JsonObject:
+        """What a checkpoint holds of it."""
         return {"values": self.values}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what a checkpoint kept."""
+    def load_state_dict(self, state: JsonObject) -> None:
+        """Restore what a checkpoint holds."""
         self.values = state["values"]
 
 
-class EarlyStop(TrainerCallback):  # type: ignore[misc]
+class EarlyStopping(TrainerCallback):  # type: ignore[misc]
     """Stops a `transformers.Trainer` and leaves its model with the weights of its best epoch.
 
     Args:
-        measure: Gives how good the model is at present; higher is better.
+        evaluate: Returns how good the model is now; higher is better.
         patience: How many epochs in a row may be no better than the best.
-        measured: Told each epoch and its value, but for the last of all.
+        on_evaluate: Called with each epoch and its value, but for the last one.
     """
 
-    def __init__(self, measure: Callable[[], float], patience: int, measured: Measured | None = None) -> None:
-        self.measure, self.patience, self.measured = measure, patience, measured
-        self.tell: Callable[[float], object] = lambda value: None
-        self.values: list[dict[str, Any]] = []
+    def __init__(self, evaluate: Callable[[], float], patience: int, on_evaluate: OnEvaluate | None = None) -> None:
+        self.evaluate, self.patience, self.on_evaluate = evaluate, patience, on_evaluate
+        self.log: Callable[[float], object] = lambda value: None
+        self.values: list[EpochValue] = []
         self.best: dict[str, torch.Tensor] = {}
-        self.since = 0
+        self.epochs_since_best = 0
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether the patience is used up."""
-        return self.since >= self.patience
+        return self.epochs_since_best >= self.patience
 
-    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
-        if not epoch_over(state):
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        *,
+        model: nn.Module,
+        **kwargs: object,
+    ) -> None:
+        if not is_epoch_end(state):
             return
-        was_training = model.training
-        value = self.measure()
-        model.train(was_training)
-        best = max((one["value"] for one in self.values if one["value"] is not None), default=-math.inf)
-        # JSON has no word for an undefined number, as is the correlation of equal answers, but none.
-        known = None if math.isnan(value) else value
+        value = _evaluate(self.evaluate, model)
+        best = max((epoch["value"] for epoch in self.values if epoch["value"] is not None), default=-math.inf)
+        known = None if math.isnan(value) else value  # JSON has no NaN
         self.values.append({"epoch": float(state.epoch), "step": state.global_step, "value": known})
         if known is not None:
-            self.tell(known)
+            self.log(known)
         if value > best or not self.best:
             self.best = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-            self.since = 0
+            self.epochs_since_best = 0
         else:
-            self.since += 1
-        if self.over:
+            self.epochs_since_best += 1
+        if self.is_over:
             control.should_training_stop = True
-        elif self.measured and state.global_step < state.max_steps:
-            self.measured(round(state.epoch), value)
+        elif self.on_evaluate and state.global_step < state.max_steps:
+            self.on_evaluate(round(state.epoch), value)
 
-    def on_train_end(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+    def on_train_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        *,
+        model: nn.Module,
+        **kwargs: object,
+    ) -> None:
         if self.best:
             model.load_state_dict(self.best)
 
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint must keep."""
-        return {"values": self.values, "best": self.best, "since": self.since}
+    def state_dict(self) -> JsonObject:
+        """What a checkpoint holds of it."""
+        return {"values": self.values, "best": self.best, "since": self.epochs_since_best}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what a checkpoint kept."""
-        self.values, self.best, self.since = state["values"], state["best"], state["since"]
+    def load_state_dict(self, state: JsonObject) -> None:
+        """Restore what a checkpoint holds."""
+        self.values, self.best, self.epochs_since_best = state["values"], state["best"], state["since"]
+
+
+def _evaluate(evaluate: Callable[[], float], model: nn.Module) -> float:
+    """Evaluate, and leave the model in the mode that it was in."""
+    was_training = model.training
+    value = evaluate()
+    model.train(was_training)
+    return value

@@ -1,0 +1,215 @@
+"""Nothing changed: an older commit and this tree, driven through the same cases, leave the same numbers to the bit.
+
+For a release that renames and regroups. Every case is written once, in the words of the older commit, and carried over
+into new ones by the table in `unchanged_words`; each side is one process. Compared are weights, optimizer states,
+the batch of every training step, answers, metrics, vectors and plans. `--plant` changes one bit of one weight and one
+number of one file of metrics first: the proof must fail, and name both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "proofs")]
+
+from common import finish, write_page
+from unchanged_compare import SKIPPED, SKIPPED_FILES, Compared, compare_case
+
+CACHE = ROOT / ".cache" / "unchanged"
+TOLD = 60
+"""Differences that are printed."""
+
+
+def options() -> argparse.Namespace:
+    """What is proved."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--base", default="315e177", help="the commit that this tree is held against")
+    parser.add_argument("--new-tree", type=Path, default=ROOT, help="the tree under proof (default: this one)")
+    parser.add_argument("--new-words", choices=("old", "new"), default="new", help="the words that it knows")
+    parser.add_argument("--n", type=int, help="only so many cases, the first ones")
+    parser.add_argument("--only", action="append", nargs="+", metavar="NAME", help="only this case; may be said again")
+    parser.add_argument("--reuse-base", action="store_true", help="take what the last proof found for the base")
+    parser.add_argument("--compare-only", action="store_true", help="take what the last proof found for both sides")
+    parser.add_argument("--plant", action="store_true", help="plant two differences, which must be caught")
+    parser.add_argument("--write", action="store_true", help="write the results page in docs/results/")
+    return parser.parse_args()
+
+
+@contextlib.contextmanager
+def checked_out(commit: str) -> Iterator[Path]:
+    """A worktree of a commit, for as long as the block lasts."""
+    place = CACHE / "tree"
+    git = ["git", "-C", str(ROOT), "worktree"]
+    subprocess.run([*git, "remove", "--force", str(place)], check=False, capture_output=True)
+    shutil.rmtree(place, ignore_errors=True)
+    subprocess.run([*git, "prune"], check=True)
+    subprocess.run([*git, "add", "--detach", str(place), commit], check=True, capture_output=True)
+    try:
+        yield place
+    finally:
+        subprocess.run([*git, "remove", "--force", str(place)], check=True)
+
+
+def drive(tree: Path, words: str, name: str, cases: list[str] | None) -> None:
+    """Carry out all cases by a tree, into a folder of that name.
+
+    Both sides write into a folder of the same path, which is renamed afterwards: so that no path differs.
+    """
+    out, result = CACHE / "side", CACHE / name
+    for folder in (out, result):
+        shutil.rmtree(folder, ignore_errors=True)
+    command = [sys.executable, str(ROOT / "proofs" / "unchanged_side.py"), "--words", words, "--tree", str(tree)]
+    command += ["--inputs", str(CACHE / "inputs"), "--out", str(out)]
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("WARMSTART_", "RANK"))}
+    env |= {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "", "OMP_NUM_THREADS": "1"}
+    with (CACHE / f"{name}.log").open("w") as log:
+        done = subprocess.run(
+            [*command, *(["--cases", json.dumps(cases)] if cases else [])], env=env, stdout=log, stderr=log, check=False
+        )
+    if done.returncode:
+        sys.exit(f"{tree} ({words} words) gave up: see {CACHE / name}.log")
+    out.rename(result)
+
+
+def wanted(args: argparse.Namespace) -> list[str] | None:
+    """The cases to carry out; None for all."""
+    if not args.only and args.n is None:
+        return None
+    from unchanged_cases import fits
+    from unchanged_verbs import FIRST, LAST
+
+    known = [*FIRST, *fits(), *LAST]
+    only = [" ".join(words) for words in args.only or []]  # a name may be of several words
+    if unknown := [name for name in only if name not in known]:
+        sys.exit(f"--only {unknown[0]}: expected one of\n  " + "\n  ".join(known))
+    return [name for name in known if not only or name in only][: args.n]
+
+
+def plant() -> list[str]:
+    """Change one bit of a weight and one number of a file of metrics on the new side; gives the files."""
+    weights = sorted((CACHE / "now" / "cases").glob("*/run/model/model.safetensors"))[0]
+    damaged = bytearray(weights.read_bytes())
+    damaged[-2] ^= 1
+    weights.write_bytes(bytes(damaged))
+    numbers = sorted((CACHE / "now" / "cases").glob("*/run/metrics.json"))[-1]
+    metrics = json.loads(numbers.read_text(encoding="utf-8"))
+    part = metrics[next(iter(metrics))]
+    name = next(iter(part))
+    part[name] += 2**-50
+    numbers.write_text(json.dumps(metrics), encoding="utf-8")
+    return [str(path.relative_to(CACHE / "now" / "cases")) for path in (weights, numbers)]
+
+
+def compare() -> dict[str, Compared]:
+    """Every case of both sides; one that failed is not equal, whatever it left."""
+    sides = [CACHE / name for name in ("base", "now")]
+    failed = [json.loads((side / "failed.json").read_text(encoding="utf-8")) for side in sides]
+    names = list(json.loads((sides[0] / "seconds.json").read_text(encoding="utf-8")))
+    inner = [path.name for path in sorted((sides[0] / "cases").iterdir()) if path.name not in names]
+    found = {}
+    for name in (*names, *inner):
+        found[name] = compare_case(*(side / "cases" / name for side in sides))
+        for side, errors in zip(sides, failed, strict=True):
+            if name in errors:
+                found[name].unequal.insert(0, f"{side.name} failed: {errors[name].strip().splitlines()[-1]}")
+    return found
+
+
+def tell(found: dict[str, Compared]) -> int:
+    """Print what is not equal; gives how much it is."""
+    lines = [f"{name}: {one}" for name, case in found.items() for one in case.unequal]
+    for line in lines[:TOLD]:
+        print(line, file=sys.stderr)
+    if len(lines) > TOLD:
+        print(f"and {len(lines) - TOLD} more", file=sys.stderr)
+    return len(lines)
+
+
+def caught(planted: list[str]) -> int:
+    """How many of the differences that were planted are found, and named."""
+    found = 0
+    for path in planted:
+        case, _, file = path.partition("/")
+        told = compare_case(*(CACHE / side / "cases" / case for side in ("base", "now"))).unequal
+        found += any(line.startswith(f"{file}: ") for line in told)
+    return found
+
+
+def main() -> None:
+    """Prove and report."""
+    args = options()
+    started = time.monotonic()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    lock = (CACHE / "lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)  # one proof after the other: they share a folder
+    cases = wanted(args)
+    if not args.compare_only:
+        if not args.reuse_base:
+            shutil.rmtree(CACHE / "inputs", ignore_errors=True)
+            with checked_out(args.base) as tree:
+                drive(tree, "old", "base", cases)
+        drive(args.new_tree.resolve(), args.new_words, "now", cases)
+    planted = plant() if args.plant else []
+    found = compare()
+    figures: dict[str, Any] = {
+        "base": args.base,
+        "cases": len(found),
+        "files": sum(case.files for case in found.values()),
+        "tensors": sum(case.tensors for case in found.values()),
+        "numbers": sum(case.numbers for case in found.values()),
+        "unequal": tell(found),
+        "minutes": round((time.monotonic() - started) / 60, 1),
+        "processor_minutes": round(sum(os.times()[:4]) / 60, 1),
+    }
+    planted = planted or plant()  # after all was compared, so that every proof shows that it can fail
+    figures |= {"planted": len(planted), "caught": caught(planted)}
+    if args.write:
+        write_page("unchanged", "The same numbers under other names", _command(args), _page(figures, found))
+    finish(figures)
+    sys.exit(1 if figures["unequal"] or figures["caught"] < figures["planted"] else 0)
+
+
+def _command(args: argparse.Namespace) -> str:
+    return f"make proof-unchanged BASE={args.base}"
+
+
+def _page(figures: dict[str, Any], found: dict[str, Compared]) -> str:
+    equal = sum(not case.unequal for case in found.values())
+    rows = "\n".join(
+        f"| {name} | {case.files:,} | {case.tensors:,} | {case.numbers:,} | "
+        f"{'equal' if not case.unequal else f'**{len(case.unequal)} unequal**'} |"
+        for name, case in found.items()
+    )
+    skipped = [f"- `{key}`: {why}" for (_, key), why in {(0, key): why for (_, key), why in SKIPPED.items()}.items()]
+    skipped += [f"- `{pattern}`: {why}" for pattern, why in SKIPPED_FILES.items()]
+    return (
+        f"Commit {figures['base']} and this tree, driven through the same {figures['cases']} cases with the same tiny "
+        "encoders and files: every task, every piece of the craft, stages, several seeds, a search, two processes, "
+        "trainings that are killed and go on, and every verb. The recipes are written once, in the words of the older "
+        "commit, and carried over by a table.\n\n"
+        f"**{equal} of {figures['cases']} cases are equal to the bit**: {figures['files']:,} files with "
+        f"{figures['tensors']:,} tensors, {figures['numbers']:,} numbers in all. Weights and the states of optimizers "
+        "are compared byte by byte; of every training step, a checksum of its batch, so that rows come in the same "
+        "order, with the rate of each group of parameters and how many of them learn; metrics, answers, vectors, "
+        "findings and plans number by number.\n\n"
+        f"That the comparison can fail was tried: of {figures['planted']} differences planted afterwards, one bit of "
+        f"one weight and one number of one file of metrics, it caught {figures['caught']}.\n\n"
+        f"| case | files | tensors | numbers | |\n| --- | ---: | ---: | ---: | --- |\n{rows}\n\n"
+        "Not compared, and why:\n\n" + "\n".join(skipped)
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Single files: written under a temporary name, flushed, then moved into place, so a reader never sees half of one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+STAGING = ".staging"
+"""What the name of an unfinished file or folder ends with; it begins with a dot."""
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary path to write to; on leaving, flush it and move it into place, replacing an older file.
+
+    An exception inside leaves the older file as it was.
+    """
+    # A name of its own for each writer: a process that was thought dead may still be writing the same file.
+    staging = path.with_name(f".{path.name}.{uuid.uuid4().hex}{STAGING}")
+    try:
+        yield staging
+        flush(staging)
+        staging.replace(path)
+    finally:
+        staging.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a UTF-8 text file atomically."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a binary file atomically."""
+    with atomic_file(path) as staging:
+        staging.write_bytes(data)
+
+
+@contextmanager
+def open_atomic(path: Path) -> Iterator[TextIO]:
+    """Open a UTF-8 text file to write as a stream, line ends as they are; it is in place once the block ends."""
+    with atomic_file(path) as staging, staging.open("w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+@contextmanager
+def open_atomic_binary(path: Path) -> Iterator[BinaryIO]:
+    """Open a binary file to write as a stream; it is in place once the block ends."""
+    with atomic_file(path) as staging, staging.open("wb") as file:
+        yield file
+
+
+def move_file(source: Path, target: Path) -> None:
+    """Move a file within a file system in one step, replacing an older one."""
+    source.replace(target)
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a JSON file atomically."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def drop_torn_line(path: Path) -> None:
+    """Cut off a last line without a line end: an append that a kill interrupted. A missing file is left missing."""
+    if not path.is_file():
+        return
+    with path.open("rb+") as file:
+        size = file.seek(0, os.SEEK_END)
+        if not size:
+            return
+        file.seek(size - 1)
+        if file.read(1) == b"\n":
+            return
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Put a file or folder in another place, replacing what is there; the disk space is shared where possible.
+
+    So only for files that are never modified in place.
+    """
+    if source.is_dir():
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target, copy_function=link_file)
+    else:
+        target.unlink(missing_ok=True)
+        link_file(str(source), str(target))
+
+
+def link_file(source: str, target: str) -> None:
+    """Hard-link a file, or copy it where the file system cannot."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file, or a folder's list of names, is on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,28 @@
+"""What a training needs of a task: a protocol, so that several tasks can be trained as if they were one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from warmstart.tasks.base import Batch, LossFunction, Outputs
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerBase
+
+
+class TrainableTask(Protocol):
+    """A task, or several together; `VariesByEpoch` and `CountsLossItems` are optional abilities."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def supports_r_drop(self) -> bool: ...
+
+    def collate(self, features: Sequence[Any], tokenizer: PreTrainedTokenizerBase) -> Batch: ...
+
+    def loss(self, label_smoothing: float = 0.0) -> LossFunction | None: ...
+
+    def r_drop_logits(self, outputs: Outputs, labels: torch.Tensor | None) -> torch.Tensor: ...
