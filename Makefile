@@ -18,6 +18,10 @@ format:  ## Put the code in its one form.
 test:  ## The tests alone.
 	OMP_NUM_THREADS=1 .venv/bin/pytest -n 2 --dist loadfile
 
+.PHONY: samples
+samples:  ## A small sample of each benchmark, to see that it runs; the gate leaves them out.
+	OMP_NUM_THREADS=1 .venv/bin/pytest tests/test_benchmarks.py
+
 .PHONY: house
 house:  ## The state of the code in one line of JSON: cycles, size, types, names. A test holds the limits.
 	@$(PYTHON) tests/house.py

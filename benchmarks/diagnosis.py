@@ -161,8 +161,8 @@ that people make between labels that are alike.
 
 all-MiniLM-L6-v2 trained far too hard on purpose: {TRAIN} reviews of rt-polarity, {HARD["training.epochs"]} epochs at a
 constant rate of {HARD["training.learning_rate"]:g}. The temperature is fitted on {DEV} dev rows, and all is
-measured on the {sure["rows"]:,} test rows: the calibration error from the answers that the run kept, the accuracy after by
-the predictor with the temperature in its folder.
+measured on the {sure["rows"]:,} test rows: the calibration error from the answers that the run kept, the accuracy
+after by the predictor with the temperature in its folder.
 
 | | before | after |
 | --- | ---: | ---: |

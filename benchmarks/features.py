@@ -28,7 +28,7 @@ from warmstart.data.findings import Findings
 from warmstart.data.read import iter_rows
 from warmstart.data.schema import Schema
 from warmstart.data.source import Source
-from warmstart.inference.batching import alike
+from warmstart.inference.batching import group_by_length
 from warmstart.inference.feature_files import write_vectors
 from warmstart.inference.features import BUFFER, Extractor
 from warmstart.models.precision import resolve_precision
@@ -91,7 +91,8 @@ def speed(model: str, path: Path, rounds: int) -> dict[str, float]:
         some = {"text": texts[start : start + BUFFER]}
         features = encode_texts(some, extractor.tokenizer, extractor.window, False)
         batches += [
-            pad([features[index] for index in chosen], extractor.tokenizer) for chosen in alike(features, BATCH)
+            pad([features[index] for index in chosen], extractor.tokenizer)
+            for chosen in group_by_length(features, BATCH)
         ]
 
     def ours() -> None:
@@ -151,7 +152,7 @@ def _page(figures: dict[str, Any]) -> str:
     rows = [f"| {round(mark * count):,} | {figures[f'mb_{round(mark * count)}']:,} |" for mark in MARKS]
     return (
         f"`warmstart features` on {count:,} texts, the training rows of banking77 repeated "
-        f"({figures['tokens_per_row']} tokens a text), MiniLM in {resolve('auto')} on one thread, last "
+        f"({figures['tokens_per_row']} tokens a text), MiniLM in {resolve_precision('auto')} on one thread, last "
         f"layer, mean of the tokens, to `.npy`:\n\n"
         "| vectors written | highest resident memory so far, MB |\n| --- | --- |\n" + "\n".join(rows) + "\n\n"
         f"From the first mark to the last it grows by **{figures['mb_growth']} MB**, while the file grows to "

@@ -68,7 +68,7 @@ def predict(run: str, rows: str) -> None:
     asked = json.loads(Path(rows).read_text(encoding="utf-8"))
     Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here on: loading a model has its own
     before = _memory("VmRSS")
-    answers = predictor.predict(asked, batch=BATCH)
+    answers = predictor.predict(asked, batch_size=BATCH)
     peak = _memory("VmHWM")
     right = sum(
         row["context"][one["start"] : one["end"]] == one["answer"] for row, one in zip(asked, answers, strict=True)

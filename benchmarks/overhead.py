@@ -22,7 +22,6 @@ from warmstart.data.arrow_files import write_arrow
 from warmstart.models.precision import resolve_precision
 from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.training.settings import Settings
-from warmstart.training.job import TrainingHooks, TrainingJob
 from warmstart.training.train import train
 
 ROUNDS = int(os.environ.get("WARMSTART_BENCH_ROUNDS", "5"))

@@ -36,7 +36,11 @@ def padding_table(tokenizer: Any) -> str:
         pairs = texts.get("pair")
         ids = tokenizer(texts["text"], pairs, truncation=True, max_length=512)["input_ids"]
         lengths = row_lengths([{"input_ids": one} for one in ids])
-        orders = RandomBatchSampler(len(lengths)), LengthGroupedBatchSampler(lengths), LengthGroupedBatchSampler(lengths, tokens=TOKENS)
+        orders = (
+            RandomBatchSampler(len(lengths)),
+            LengthGroupedBatchSampler(lengths),
+            LengthGroupedBatchSampler(lengths, tokens=TOKENS),
+        )
         shares = []
         for order in orders:
             padded = sum(len(batch) * int(max(lengths[batch])) for batch in order)

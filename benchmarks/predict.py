@@ -35,7 +35,7 @@ import warmstart
 from common import ROOT, finish, timed, weights, write_page
 from padding import read_texts
 from turns import Turns
-from warmstart.inference.batching import alike
+from warmstart.inference.batching import group_by_length
 from warmstart.inference.predictor import Predictor
 from warmstart.plan.stopwatch import peak_gb
 
@@ -85,7 +85,7 @@ def make_run(folder: Path, tiny: bool = TINY) -> Path:
 def ideal(predictor: Predictor, texts: list[str]) -> list[dict[str, torch.Tensor]]:
     """All texts sorted by length, in padded batches."""
     features = [one for _, some in predictor.encode([{"text": text} for text in texts]) for one in some]
-    return [predictor.collate([features[index] for index in chosen]) for chosen in alike(features)]
+    return [predictor.collate([features[index] for index in chosen]) for chosen in group_by_length(features)]
 
 
 class Sides:
@@ -111,7 +111,7 @@ class Sides:
         engine = self.predictor.engine
         bare = [partial(engine.compute, batch) for batch in batches]
         turns = Turns(engine, bare=bare, pipeline=[partial(self.pipeline, part, batch_size=32) for part in parts])
-        beside = self.predictor.by(turns)
+        beside = self.predictor.with_engine(turns)
         whole = timed(lambda: sum(1 for _ in beside.stream({"text": text} for text in texts)))
         ours = whole - sum(turns.seconds.values())
         turns.go_on(1.0)

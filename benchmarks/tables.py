@@ -110,7 +110,8 @@ def _difference(one: Any) -> str:
         return "– | – | – | –"
     over = [f"{100 * e.low:+.1f} to {100 * e.high:+.1f}" if e and e.count > 1 else "–" for e in (one.seeds, one.rows)]
     p = "–" if one.p_corrected != one.p_corrected else f"{one.p_corrected:.3f}"
-    return f"{one.reference} | {100 * one.difference:+.1f} ({over[0]}) | {over[1]} | {f'**{p}**' if one.significant else p}"
+    shown = f"**{p}**" if one.significant else p
+    return f"{one.reference} | {100 * one.difference:+.1f} ({over[0]}) | {over[1]} | {shown}"
 
 
 def _cost(one: Any) -> str:

@@ -179,7 +179,8 @@ SETS = {
     ),
     "quac": Set("QuAC, first questions", "span", quac, ("f1", "exact_match"), "–", SPAN, "answerer", STILL, ("part",)),
     "xquad": Set(
-        "XQuAD English", "span", xquad, ("f1", "exact_match"), "multilingual BERT 83.5, exact match 72.2, from SQuAD (its page)",
+        "XQuAD English", "span", xquad, ("f1", "exact_match"),
+        "multilingual BERT 83.5, exact match 72.2, from SQuAD (its page)",
         SPAN, "answerer", STILL, whole={"training.epochs": 2},
     ),
     "stsb": Set(

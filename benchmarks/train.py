@@ -29,7 +29,6 @@ from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.text.windows import Window
 from warmstart.training.batches import LengthGroupedBatchSampler, row_lengths
 from warmstart.training.settings import Settings
-from warmstart.training.job import TrainingHooks, TrainingJob
 from warmstart.training.train import train
 
 BATCH = 32
@@ -178,7 +177,7 @@ def _page(figures: dict[str, Any], padding: str) -> str:
         "beside a plain `transformers.Trainer` (random order, padded to the longest of the batch) on the same rows, "
         "and beside a bare PyTorch loop over the very same batches. Ratios are of CPU time, how many times "
         "faster ours is, in fp32 on both sides; the last ratio is ours in its default precision "
-        f"({resolve('auto')} here) beside the plain Trainer's fp32. IMDb is cut at 512 tokens.\n\n"
+        f"({resolve_precision('auto')} here) beside the plain Trainer's fp32. IMDb is cut at 512 tokens.\n\n"
         "| data | rows | rows/s (fp32) | against plain | against bare | default precision | padding |\n"
         "| --- | --- | --- | --- | --- | --- | --- |\n" + "\n".join(rows) + "\n\n"
         "The marks are 1.5 against plain and 0.95 against bare.\n\n"

@@ -292,6 +292,8 @@ def _classes(annotation: Any) -> list[Any]:
 
 def _kind(annotation: Any, limits: Any = ()) -> str:
     """A type in words."""
+    from warmstart.options import OneOf
+
     origin = get_origin(annotation)
     if origin is Annotated:
         inner, *more = get_args(annotation)
@@ -305,6 +307,9 @@ def _kind(annotation: Any, limits: Any = ()) -> str:
         return f"list of {_kind(get_args(annotation)[0])}"
     if origin is dict or annotation is dict:
         return "mapping"
+    for limit in limits:
+        if isinstance(limit, OneOf):
+            return " or ".join(f"`{name}`" for name in limit.names())
     words = {str: "string", int: "integer", float: "number", bool: "true or false"}
     word = words.get(annotation, "mapping")
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}

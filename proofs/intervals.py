@@ -90,7 +90,9 @@ def _tests(world: World, seeds: list[Any], rows: list[Any], wrong: dict[str, lis
     wrong["permutation test over rows, one model each"].append(single.p <= SIGNIFICANCE)
     won, lost = int((a[0] > b[0]).sum()), int((a[0] < b[0]).sum())
     wrong["McNemar, mid-p"].append(estimates.mcnemar(won, lost) <= SIGNIFICANCE)
-    wrong["McNemar, exact"].append(bool(stats.binomtest(won, won + lost).pvalue <= SIGNIFICANCE) if won + lost else False)
+    wrong["McNemar, exact"].append(
+        bool(stats.binomtest(won, won + lost).pvalue <= SIGNIFICANCE) if won + lost else False
+    )
     both = [max(one.p, other.p) for one, other in zip(seeds, rows, strict=True)]
     wrong["a claim, of seeds and rows"].append(both[0] <= SIGNIFICANCE)
     wrong["any of three t tests, Holm"].append(min(estimates.holm([one.p for one in seeds])) <= SIGNIFICANCE)

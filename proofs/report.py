@@ -63,7 +63,9 @@ def make_run(task: str) -> Path:
     folder, said = PLACE / task, RUNS[task]
     if not (folder / "metrics.json").is_file():
         shutil.rmtree(folder, ignore_errors=True)
-        training = {f"training.{name}": value for name, value in {**QUICK, "learning_rate": said["learning_rate"]}.items()}
+        training = {
+            f"training.{name}": value for name, value in {**QUICK, "learning_rate": said["learning_rate"]}.items()
+        }
         layers: dict[str, Any] = {"layers.lr_decay": 0.9}
         if task != "rank":  # whose model has no head to begin with
             layers |= {"layers.unfreeze": "gradual", "layers.unfreeze_every": 5}

@@ -87,7 +87,7 @@ def _numbered(rows: list[Any]) -> list[tuple[Any, int]]:
 SURFACES: dict[str, Callable[[Path, list[Any]], Answers]] = {
     "onnx": by_engine("onnx"),
     "openvino": by_engine("openvino"),
-    "alone": lambda run, rows: Predictor.load(run).predict(rows, batch=1),
+    "alone": lambda run, rows: Predictor.load(run).predict(rows, batch_size=1),
     "ray": by_ray,
     "server": by_server,
 }

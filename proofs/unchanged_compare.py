@@ -32,6 +32,7 @@ SKIPPED_FILES = {
     "*/.*": "locks and notes of what is under way",
     "*manifest.json": "checksums of files that are compared themselves, and what they depend on by name",
     "*environment.json": "versions and hardware, which are this machine's",
+    "*/run.json": "the form of a run's folder, which the old side does not write",
     "*/cache/[0-9a-f]*": "rows read once, under names that are checksums; data.json has their fingerprints",
     "*/cache/stages/*.json": "what a stage depends on by name",
     "*.log": "what happened when",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from functools import cache
 from typing import Any
 
 COMMAND = {"old": "warmstart.cli.main", "new": "warmstart.cli.main"}
@@ -53,6 +54,11 @@ RECIPE = {
     "window.most": "window.max_slices",
     "window.pool": "window.slice_pooling",
     "before": "stages",
+    "reuse": "reuse_stages",
+    "head_seed": "init_seed",
+    "forgetting.start": "forgetting.reference",
+    "forgetting.tokens": "forgetting.max_tokens",
+    "forgetting.every": "forgetting.every_steps",
     "keep": "select",
     "checkpoints.steps": "checkpoints.every_steps",
     "checkpoints.minutes": "checkpoints.every_minutes",
@@ -81,7 +87,7 @@ RECIPE = {
 """Recipe keys; where a key is not named, that of its parent counts, and else it is the same."""
 STAGES = {
     "pretrain": {**LEARN, "on": "corpus", "tokens": "max_tokens", "task.mask": "task.mlm_probability"},
-    "multitask": {**LEARN, "weights": "loss_weights"},
+    "multitask": {**LEARN, "weights": "loss_weights", "own": "include_own"},
 }
 """Keys of a stage, by its kind."""
 VALUES: dict[tuple[str, Any], Any] = {
@@ -101,6 +107,8 @@ VALUES: dict[tuple[str, Any], Any] = {
     ("task.f1", "words"): "word",
     ("task.f1", "characters"): "character",
     ("task.score_pieces", "all"): "mean",
+    ("learn.schedule", "stable-decay"): "warmup-stable-decay",
+    ("layers.pool", "mix"): "scalar-mix",
     ("layers.norms", "keep"): False,
     ("layers.norms", "reset"): True,
     ("layers.head_start", "drawn"): "random",
@@ -177,9 +185,21 @@ NAMES = {
     "whole": ("integer",),
     "begun": ("started",),
     "keeping": ("callbacks", "stateful_callbacks"),
+    "corrected": ("p_corrected",),
+    "shown": ("significant",),
+    "d": ("cohens_d",),
+    "kept": ("selected",),
+    "one": ("first",),
+    "asked": ("recipe",),
+    "done": ("complete",),
+    "under way": ("running",),
+    "found": ("count",),
+    "looked_at": ("checked",),
+    "given": ("prediction", "predicted"),
+    "answer": ("truth", "label"),
 }
 """Names in what a run writes, beside those of the recipe: metrics, columns, keys of JSON files, parts of tensors."""
-FILES: dict[str, str] = {}
+FILES: dict[str, str] = {r"variants/asked/": "variants/recipe/"}
 """Files that a run writes elsewhere: patterns of the old path, and the new one."""
 
 
@@ -248,8 +268,9 @@ def recipe_in(words: str, values: Mapping[str, Any]) -> dict[str, Any]:
 def renewed(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Dotted keys and values of a recipe in new words."""
     for key, value in values.items():
-        plain = ".".join(part for part in key.split(".") if not part.isdigit())
-        yield rename(key), _value(plain, value)
+        parts = [part for part in key.split(".") if not part.isdigit()]
+        own = parts[2:] if parts[0] == "before" else parts  # a stage's values are said as a recipe's
+        yield rename(key), _value(".".join(own), value)
 
 
 def _value(key: str, value: Any) -> Any:
@@ -293,6 +314,7 @@ def _last(key: str) -> str:
     return key.rpartition(".")[2]
 
 
+@cache
 def synonyms() -> dict[str, set[str]]:
     """New names that each name in what a run writes may have."""
     found: dict[str, set[str]] = {name: set(others) for name, others in NAMES.items()}

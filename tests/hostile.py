@@ -149,7 +149,7 @@ def _pooled(name: str, where: str, edit: Callable[[dict[str, Any]], Any], file: 
     @case(name, file, where)
     def _(folder: Path) -> None:
         inner = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        config = {"model_type": "warmstart-pooled", "encoder": inner, "layers": "last", "tokens": "mean"}
+        config = {"model_type": "warmstart-pooled", "encoder": inner, "layers": "last", "pooling": "mean"}
         edit(config)
         (folder / CONFIG).write_text(json.dumps(config), encoding="utf-8")
 
@@ -164,11 +164,11 @@ _pooled("an unknown key of a pooled model", "'code'", lambda old: old.update(cod
 _pooled("a private setting inside a pooled model", "_auto_class", lambda old: old["encoder"].update(_auto_class="x"))
 _pooled("a path inside a pooled model", "notes", lambda old: old["encoder"].update(notes="../secret"))
 _pooled("a vast vocabulary inside a pooled model", "vocab_size", lambda old: old["encoder"].update(vocab_size=10**12))
-_pooled("vast slices of a pooled model", "slices_at_once", lambda old: old.update(slices_at_once=10**12))
+_pooled("vast slices of a pooled model", "slice_chunk_size", lambda old: old.update(slice_chunk_size=10**12))
 _pooled("vast layers of a pooled model", "layers", lambda old: old.update(layers="concat-99999999"))
 _pooled("layers beyond the encoder", "blocks", lambda old: old.update(layers="concat-9999"), "layers")
 _pooled("layers that are code", "layers", lambda old: old.update(layers=["os.system"]))
-_pooled("tokens of no known name", "tokens", lambda old: old.update(tokens="os.system"))
+_pooled("a pooling of no known name", "pooling", lambda old: old.update(pooling="os.system"))
 _pooled("a dropout that is no share", "dropout", lambda old: old.update(dropout=10**30))
 _pooled("labels of a pooled model that are no names", "id2label", lambda old: old.update(id2label={"0": {"a": 1}}))
 _pooled("an encoder that is a path", "encoder", lambda old: old.update(encoder="../secret"))
@@ -423,17 +423,24 @@ _run("a task that is no name", SAVED, lambda old: old.update(task={"a": 1}), "ta
 _run("options that are no options", SAVED, lambda old: old.update(options=[1, 2]), "options")
 _run("an unknown option", SAVED, lambda old: old["options"].update(code="evil"), "code")
 _run("a pair that is no choice", SAVED, lambda old: old.update(pair="yes"), "pair")
-_run("a vast window", SAVED, lambda old: old["window"].update(tokens=10**15), "window.max_tokens")
+_run("a vast window", SAVED, lambda old: old["window"].update(max_tokens=10**15), "window.max_tokens")
 _run("a window of other keys", SAVED, lambda old: old["window"].update(run="evil"), "window")
-_run("a window wider than the encoder", SAVED, lambda old: old["window"].update(tokens=4000), "window.max_tokens")
-_run("a window of no room", SAVED, lambda old: old["window"].update(tokens=2), "window.max_tokens")
-_run("a window of no known kind", SAVED, lambda old: old["window"].update(keep="../evil"), "window.method")
-_run("a window kept by a list", SAVED, lambda old: old["window"].update(keep=["head"]), "window.method")
-_run("slices for a stock head", SAVED, lambda old: old["window"].update(keep="slices"), "window.method")
-_run("an overlap below nothing", SAVED, lambda old: old["window"].update(keep="slices", overlap=-9), "window.overlap")
-_run("a share of a slice", SAVED, lambda old: old["window"].update(keep="slices", most=0.5), "window.max_slices")
-_run("a head that is true", SAVED, lambda old: old["window"].update(keep="head+tail", head=True), "window.head_tokens")
-_run("a head without a tail", SAVED, lambda old: old["window"].update(head=5), "window.head_tokens")
+_run("a window wider than the encoder", SAVED, lambda old: old["window"].update(max_tokens=4000), "window.max_tokens")
+_run("a window of no room", SAVED, lambda old: old["window"].update(max_tokens=2), "window.max_tokens")
+_run("a window of no known kind", SAVED, lambda old: old["window"].update(method="../evil"), "window.method")
+_run("a window kept by a list", SAVED, lambda old: old["window"].update(method=["head"]), "window.method")
+_run("slices for a stock head", SAVED, lambda old: old["window"].update(method="slices"), "window.method")
+_run("an overlap below nothing", SAVED, lambda old: old["window"].update(method="slices", overlap=-9), "window.overlap")
+_run(
+    "a share of a slice", SAVED, lambda old: old["window"].update(method="slices", max_slices=0.5), "window.max_slices"
+)
+_run(
+    "a head that is true",
+    SAVED,
+    lambda old: old["window"].update(method="head+tail", head_tokens=True),
+    "window.head_tokens",
+)
+_run("a head without a tail", SAVED, lambda old: old["window"].update(head_tokens=5), "window.head_tokens")
 _run("another format", SAVED, lambda old: old.update(format={"a": []}), "format")
 _run("labels without order", "model/config.json", lambda old: old.update(id2label={"7": "a", "9": "b"}), "id2label")
 _run("auto_map in a run", "model/config.json", lambda old: old.update(auto_map={"AutoConfig": "evil.C"}), "auto_map")
@@ -532,7 +539,7 @@ def open_it(kind: Kind, folder: Path) -> None:
     """Do with a folder all that warmstart does with one of its kind."""
     import warmstart
     from warmstart.evaluation.run import RunFolder
-    from warmstart.models.loading import load_config, load_model, load_as_saved, load_tokenizer
+    from warmstart.models.loading import load_as_saved, load_config, load_model, load_tokenizer
     from warmstart.recipe import load_recipe
 
     if kind == "run":

@@ -8,9 +8,11 @@ printed. A block whose fence has `{.norun}` is only shown.
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
@@ -19,8 +21,10 @@ from pydantic import ValidationError
 from processes import finish, one_ray
 from tiny import VOCABULARY, save_japanese, save_tiny
 from warmstart import tasks
+from warmstart.cli.main import VERBS, load_verb
 from warmstart.errors import RecipeError
-from warmstart.recipe import load_recipe, load_sweep
+from warmstart.options import Options, fields_of
+from warmstart.recipe import Recipe, load_recipe, load_sweep
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -40,6 +44,10 @@ DATA_SETS = {
 
 NOT_RUN = ("git clone", "make ", "pip ", "bash .ci/run", "pre-commit ")
 """A bash block with a line that starts like this is not run: it installs something, or runs the tests themselves."""
+
+OTHERS = {"--help", "--version", "--index-url", "--logdir", "--nproc-per-node", "--no-python", "--local-dir", "--to"}
+OTHERS |= {"--generate", "--head", "--address", "--model-id", "--auto-truncate", "--runner"}
+"""Options in the pages that are other programs', or are gone."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +181,41 @@ def is_there(page: Path, target: str) -> bool:
         return path.exists()
     headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.M)
     return anchor in {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def test_every_option_in_a_page_exists():
+    options = {name for verb in VERBS for item in load_verb(verb).params for name in (*item.opts, *item.secondary_opts)}
+    assert unknown(r"(?<![\w-])--[a-z][a-z0-9-]+", options | OTHERS) == []
+
+
+def test_every_recipe_field_in_a_page_exists():
+    own = {f"task.{name}" for task in tasks.names() for name in fields_of(tasks.find(task).options_class)}
+    fields = {*field_names(Recipe), *own}
+    source = ROOT / "src" / "warmstart"
+    modules = {".".join(path.relative_to(source).with_suffix("").parts) for path in source.rglob("*")}
+    sections = "|".join(sorted({name.partition(".")[0] for name in fields if "." in name} - {"model"}))
+    assert unknown(rf"`(?:{sections})\.(?!json`)[a-z_.]*[a-z](?=[`:=])", fields | modules) == []
+
+
+def unknown(pattern: str, known: set[str]) -> list[str]:
+    """Where a page names something that is not known."""
+    return [
+        f"{name_of(page)}:{number}: {name}"
+        for page in PAGES
+        if page.parent.name != "results"  # those are as they were when they were measured
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1)
+        for name in re.findall(pattern, line)
+        if name.strip("`") not in known
+    ]
+
+
+def field_names(options: type[Options], prefix: str = "", depth: int = 3) -> Iterator[str]:
+    """Every field of a recipe by its dotted name."""
+    for name, field in fields_of(options).items():
+        yield prefix + name
+        for choice in (field.annotation, *get_args(field.annotation)):
+            if depth and isinstance(choice, type) and issubclass(choice, Options):
+                yield from field_names(choice, f"{prefix}{name}.", depth - 1)
 
 
 def test_every_how_to_guide_is_in_the_navigation():

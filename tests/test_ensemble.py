@@ -10,12 +10,12 @@ from contracts.cases import all_cases
 from tiny import save_tiny
 from warmstart import tasks
 from warmstart.errors import ModelError
-from warmstart.inference.engines.pytorch import Torch
-from warmstart.inference.ensembles import Ensemble, members_of, mix
+from warmstart.inference.engines.torch import TorchEngine
+from warmstart.inference.ensembles import Ensemble, average_outputs, members_of
 from warmstart.inference.predictor import Predictor
-from warmstart.tasks.shared.protocols import EncodesQueries
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import MEMORY, make_recipe
+from warmstart.tasks.shared.protocols import EncodesQueries
 
 LOGITS = st.lists(st.lists(st.floats(-30, 30), min_size=3, max_size=3), min_size=1, max_size=5)
 
@@ -25,8 +25,8 @@ def test_chances_of_a_mix_are_the_mean_of_chances(rows):
     every = [torch.tensor([row]) for row in rows]
     for how, chances in (("softmax", lambda one: one.softmax(-1)), ("sigmoid", torch.sigmoid)):
         wanted = torch.stack([chances(one.double()) for one in every]).mean(0)
-        assert torch.allclose(chances(mix(every, how)), wanted, atol=1e-9)
-    assert torch.allclose(mix(every, "mean"), torch.stack(every).double().mean(0))
+        assert torch.allclose(chances(average_outputs(every, how)), wanted, atol=1e-9)
+    assert torch.allclose(average_outputs(every, "mean"), torch.stack(every).double().mean(0))
 
 
 CASES = all_cases()
@@ -54,8 +54,10 @@ def test_a_model_and_itself_answer_as_it_does(name, tmp_path):
     run = run_recipe(made, tmp_path / "run", rows={"train": case.rows, "test": case.rows})
     one = Predictor.load(run.folder)
     model = one.engine.model
-    twice = Predictor(Torch(Ensemble([model, model], mixes(name))), one.tokenizer, one.task, one.window)
-    asked = [one.task.eval_row(row, n) if isinstance(one.task, EncodesQueries) else row for n, row in enumerate(case.rows)]
+    twice = Predictor(TorchEngine(Ensemble([model, model], mixes(name))), one.tokenizer, one.task, one.window)
+    asked = [
+        one.task.eval_row(row, n) if isinstance(one.task, EncodesQueries) else row for n, row in enumerate(case.rows)
+    ]
     for alone, both in zip(one.stream(asked), twice.stream(asked), strict=True):
         _alike(alone, both)
 

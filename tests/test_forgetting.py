@@ -177,22 +177,24 @@ def test_a_run_that_was_stopped_keeps_what_was_seen(fit, watched, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "layers", [{"lora": {"rank": 2}}, {"renew": 1}, {"freeze": "encoder"}, {"pool": "concat-2"}], ids=str
+    "settings",
+    [{"layers.lora.rank": 2}, {"layers.reinit_top": 1}, {"layers.freeze": "encoder"}, {"head.layers": "concat-2"}],
+    ids=str,
 )
-def test_every_way_to_learn_can_be_watched(fit, tmp_path, layers):
-    about = fit(tmp_path / "run", layers=layers).forgetting["01-finetune"]
+def test_every_way_to_learn_can_be_watched(fit, tmp_path, settings):
+    about = fit(tmp_path / "run", **settings).forgetting["01-finetune"]
     first, *_, last = about.seen
-    if "renew" in layers:
-        assert first.cka[-1] < 1 - 1e-5  # it was drawn anew before the first step
+    if "layers.reinit_top" in settings:
+        assert first.cka[-1] < 1 - 1e-5  # it was re-initialized before the first step
     else:
         assert first.cka == pytest.approx([1] * 4)
-    if "freeze" in layers:
+    if "layers.freeze" in settings:
         assert replace(last, step=0) == first
     else:
         assert last.cka != first.cka
 
 
-def test_an_encoder_without_a_mask_token_is_asked_for_agreement_alone(fit, tmp_path):
+def test_an_encoder_without_a_mask_token_is_compared_by_cka_alone(fit, tmp_path):
     model = save_tiny(tmp_path / "tiny-gpt2", "gpt2")
     config = json.loads((model / "tokenizer_config.json").read_text("utf-8"))
     del config["mask_token"]
@@ -228,5 +230,5 @@ def test_show_forgetting(watched, run, tmp_path):
     }
     assert call(watched.folder, "--forgetting", "--plot", tmp_path / "seen.svg").exit_code == 0
     assert "<svg" in (tmp_path / "seen.svg").read_text("utf-8")
-    assert "names no kind of picture" in str(call(watched.folder, "--forgetting", "--plot", "seen.doc").exception)
-    assert "say forgetting.text: FILE" in str(call(run.folder, "--forgetting").exception)
+    assert "has no suffix of a picture" in str(call(watched.folder, "--forgetting", "--plot", "seen.doc").exception)
+    assert "set forgetting.text: FILE" in str(call(run.folder, "--forgetting").exception)

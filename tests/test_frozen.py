@@ -1,4 +1,4 @@
-"""A head trained on kept features: the whole model is saved, answers as if run end to end, and goes on bit-equal."""
+"""A head trained on cached features: the whole model is saved, answers as if run end to end, and resumes bit-equal."""
 
 from pathlib import Path
 
@@ -20,27 +20,27 @@ from warmstart.training.train import train
 
 LEARN = {"training": {"learning_rate": 1e-2, "epochs": 20, "batch_size": 8, "precision": "fp32"}}
 CHOICES = {
-    "linear": {"tokens": "mean"},
-    "mlp": {"head": "mlp", "pool": "concat-2", "tokens": "last+max+mean"},
-    "bilstm": {"head": "bilstm", "tokens": "mean"},
-    "attention": {"tokens": "attention"},
+    "linear": {"pooling": "mean"},
+    "mlp": {"type": "mlp", "layers": "concat-2", "pooling": "last+max+mean"},
+    "bilstm": {"type": "bilstm", "pooling": "mean"},
+    "attention": {"pooling": "attention"},
 }
 
 
 def fit(encoder, files, out, choice, **more):
-    layers = {"freeze": "encoder", **CHOICES[choice]}
     parts = {"train": files["train"], "test": files["test"], **LEARN, **more}
-    return warmstart.fit(model=encoder, out=out, layers=layers, **parts)
+    return warmstart.fit(model=encoder, out=out, layers={"freeze": "encoder"}, head=CHOICES[choice], **parts)
 
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_the_head_learns_and_the_encoder_stays(encoder, files, tmp_path, choice, monkeypatch):
     seen = {}
 
-    def spy(model, task, tokenizer, rows, *rest):
-        found = train(model, task, tokenizer, rows, *rest)
-        seen.update(model=model.eval(), batch=task.collate([rows[index] for index in range(8)], tokenizer))
-        return found
+    def spy(job, *rest):
+        result = train(job, *rest)
+        batch = job.task.collate([job.rows[index] for index in range(8)], job.tokenizer)
+        seen.update(model=job.model.eval(), batch=batch)
+        return result
 
     monkeypatch.setattr(finetune, "train", spy)
     run = fit(encoder, files, tmp_path / "run", choice)
@@ -83,7 +83,7 @@ def test_a_crash_does_not_change_the_model(encoder, files, tmp_path, choice):
         fit(encoder, files, tmp_path / "broken", choice, progress=Trouble(14, crash), **more)
     trouble = Trouble()
     same(straight, fit(encoder, files, tmp_path / "broken", choice, progress=trouble, **more))
-    assert "going on from" in str(trouble.said)
+    assert "resuming from" in str(trouble.said)
 
 
 def test_scores_too(encoder, files, tmp_path):
@@ -96,9 +96,9 @@ def test_slices_are_kept_as_one_vector(encoder, files, tmp_path):
     run = fit(encoder, files, tmp_path / "run", "mlp", window=window)
     assert run.metrics["test"]["accuracy"] > 0.8
     for choice in ("bilstm", "attention"):
-        with pytest.raises(RecipeError, match="keeps one vector of a text in slices"):
+        with pytest.raises(RecipeError, match="stores one vector of a text in slices"):
             fit(encoder, files, tmp_path / "other", choice, window=window)
-    with pytest.raises(RecipeError, match="keeps one vector of a text in slices"):
+    with pytest.raises(RecipeError, match="stores one vector of a text in slices"):
         fit(encoder, files, tmp_path / "other", "linear", window={**window, "slice_pooling": "attention"})
 
 
@@ -118,7 +118,7 @@ def test_a_head_without_a_frozen_encoder(encoder, files, tmp_path):
     assert run.metrics["test"]["accuracy"] > 0.8
     fresh = set(run.training.new_parameters)
     assert {"classifier.weight", "bilstm.lstm.weight_ih_l0", "bilstm.lstm.weight_hh_l0_reverse"} <= fresh
-    with pytest.raises(RecipeError, match="it is head: bilstm"):
+    with pytest.raises(RecipeError, match="type: bilstm"):
         warmstart.fit(model=str(run.model), train=files["train"], out=tmp_path / "next", head={"type": "mlp"}, **FAST)
 
 
@@ -127,7 +127,7 @@ def test_a_head_without_a_frozen_encoder(encoder, files, tmp_path):
 def test_padding_never_counts(head, side):
     torch.manual_seed(0)
     encoder = tiny_model("bert", None)
-    config = PooledConfig(encoder=encoder.config, head=head, tokens="last+max+mean", num_labels=3)
+    config = PooledConfig(encoder=encoder.config, head_type=head, pooling="last+max+mean", num_labels=3)
     model = PooledForSequenceClassification(config, encoder).eval()
     tokenizer = tiny_tokenizer()
     tokenizer.padding_side = side
@@ -152,22 +152,22 @@ def test_a_bilstm_reads_both_ways():
     with torch.no_grad():
         one, two = (lstm(given, torch.ones(1, 5))[0] for given in (states, changed))
     assert not any(torch.equal(a, b) for a, b in zip(one, two, strict=True))
-    with pytest.raises(RecipeError, match="even width"):
+    with pytest.raises(RecipeError, match="even size"):
         BiLSTM(7)
 
 
 @pytest.mark.parametrize(
-    ("layers", "told"),
+    ("settings", "message"),
     [
-        ({"freeze": "encoder", "unfreeze": "gradual"}, "leave unfreeze out"),
-        ({"freeze": "encoder", "lora": {}}, "leave lora out"),
-        ({"freeze": "encoder", "renew": 1}, "leave renew out"),
-        ({"freeze": "encoder", "pool": "mix"}, "mix is learned"),
-        ({"freeze": "all"}, r"layers\.freeze: found 'all'; expected a whole number from 0 on, or encoder"),
-        ({"freeze": -1}, "expected a whole number from 0 on, or encoder"),
-        ({"freeze": True}, "expected a whole number from 0 on, or encoder"),
+        ({"layers": {"freeze": "encoder", "unfreeze": "gradual"}}, "leave unfreeze out"),
+        ({"layers": {"freeze": "encoder", "lora": {}}}, "leave lora out"),
+        ({"layers": {"freeze": "encoder", "reinit_top": 1}}, "leave reinit_top out"),
+        ({"layers.freeze": "encoder", "head.layers": "scalar-mix"}, "scalar-mix would train their mix"),
+        ({"layers": {"freeze": "all"}}, r"layers\.freeze: found 'all'; expected an integer of 0 or more, or encoder"),
+        ({"layers": {"freeze": -1}}, "expected an integer of 0 or more, or encoder"),
+        ({"layers": {"freeze": True}}, "expected an integer of 0 or more, or encoder"),
     ],
 )
-def test_what_does_not_go_together_is_refused(layers, told):
-    with pytest.raises(RecipeError, match=told):
-        make_recipe({"model": "m", "data.train": "t.csv", "layers": layers})
+def test_what_does_not_go_together_is_refused(settings, message):
+    with pytest.raises(RecipeError, match=message):
+        make_recipe({"model": "m", "data.train": "t.csv", **settings})

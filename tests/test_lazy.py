@@ -21,7 +21,15 @@ HELP = "from typer.testing import CliRunner; from warmstart.cli.main import app;
 HELPS = [[], *([name] for name in VERBS)]
 
 
-@pytest.mark.parametrize("code", ["import warmstart", "import warmstart.recipe", "import warmstart.cli.main"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import warmstart",
+        "import warmstart; warmstart.__version__",
+        "import warmstart.recipe",
+        "import warmstart.cli.main",
+    ],
+)
 def test_importing_loads_nothing_heavy(code):
     assert loaded_by(code) == set()
 

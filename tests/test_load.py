@@ -41,7 +41,9 @@ def test_going_on_from_a_run_keeps_its_head_and_refuses_other_labels(run, files,
     assert again.training.new_parameters == []
     other = tmp_path / "other.csv"
     other.write_text(Path(files["train"]).read_text(encoding="utf-8").replace("pos", "positive"), encoding="utf-8")
-    with pytest.raises(ModelError, match=r"only the model has \['pos'\]; only the data has \['positive'\].*head\.reuse: false"):
+    with pytest.raises(
+        ModelError, match=r"only the model has \['pos'\]; only the data has \['positive'\].*head\.reuse: false"
+    ):
         warmstart.fit(model=str(run.model), train=str(other), out=tmp_path / "refused", **quick)
     new = warmstart.fit(model=str(run.model), train=str(other), out=tmp_path / "new", head={"reuse": False}, **quick)
     assert new.training.new_parameters == ["classifier.bias", "classifier.weight"]

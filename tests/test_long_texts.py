@@ -13,7 +13,7 @@ from test_resume import SAVES, Crash, Trouble, crash, same
 from tiny import tiny_config, tiny_model, tiny_tokenizer
 from warmstart.cli.main import app
 from warmstart.errors import ModelError
-from warmstart.inference.engines.pytorch import Torch
+from warmstart.inference.engines.torch import TorchEngine
 from warmstart.inference.predictor import Predictor
 from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassification
 from warmstart.tasks.classify import Classify, ClassifyOptions
@@ -52,7 +52,7 @@ def predictor(window, pair=False):
     if window.method == "slices":
         model = PooledForSequenceClassification(PooledConfig(encoder=tiny_config("bert"), num_labels=3))
     model.config.id2label = dict(enumerate("abc"))
-    return Predictor(Torch(model), tiny_tokenizer(), task, window)
+    return Predictor(TorchEngine(model), tiny_tokenizer(), task, window)
 
 
 @pytest.mark.parametrize("pair", [False, True], ids=["text", "pair"])
@@ -83,10 +83,10 @@ def test_a_batch_counts_slices_and_answers_do_not_depend_on_it(monkeypatch):
     sizes = []
     inner = ready._outputs
     monkeypatch.setattr(ready, "_outputs", lambda features: sizes.append(features) or inner(features))
-    together = ready.predict(texts, batch=32)
+    together = ready.predict(texts, batch_size=32)
     for features in sizes:
         assert len(features) == 1 or sum(len(one["input_ids"]) for one in features) <= 32
-    alone = ready.predict(texts, batch=1)
+    alone = ready.predict(texts, batch_size=1)
     assert all(len(features) == 1 for features in sizes[-len(texts) :])
     for one, two in zip(together, alone, strict=True):
         assert one["probabilities"] == pytest.approx(two["probabilities"], abs=1e-5)
@@ -99,18 +99,18 @@ def test_slices_are_learned_measured_and_opened_again(encoder, file, tmp_path, p
     run = warmstart.fit(model=encoder, train=file, out=tmp_path / "run", window=window, training=training)
     assert run.training.window.method == "slices"
     assert run.training.window.train.rows_cut == 0
-    assert json.loads((run.model / "config.json").read_text())["slices_pool"] == pool
+    assert json.loads((run.model / "config.json").read_text())["slice_pooling"] == pool
     told = json.loads(call("evaluate", run.folder, "--json").stdout)
     assert told["metrics"] == run.metrics["test"]
     texts = [text(number, 9 + number) for number in range(12)]
     ready = warmstart.load(run.folder)
-    for one, two in zip(ready.predict(texts, batch=1), ready.predict(texts, batch=32), strict=True):
+    for one, two in zip(ready.predict(texts, batch_size=1), ready.predict(texts, batch_size=32), strict=True):
         assert one["probabilities"] == pytest.approx(two["probabilities"], abs=1e-5)
     again = warmstart.fit(model=str(run.model), train=file, out=tmp_path / "again", window=window, training=training)
     assert again.training.new_parameters == []
 
 
-@pytest.mark.parametrize("more", [{}, {"order": "by-length", "rdrop": 1.0}], ids=["plain", "grouped, R-Drop"])
+@pytest.mark.parametrize("more", [{}, {"batching": "by-length", "r_drop": 1.0}], ids=["plain", "grouped, R-Drop"])
 def test_a_run_on_slices_goes_on_to_the_bit(encoder, file, tmp_path, more):
     def fit(out, **rest):
         window = {"method": "slices", "max_tokens": 12, "overlap": 2, "slice_pooling": "attention"}

@@ -113,7 +113,10 @@ def test_masks_depend_on_seed_epoch_row_and_part_and_on_nothing_else():
     together = one.features_for_epoch(features, TOKENIZER, 0, 1, 3)
     alone = [one.features_for_epoch([feature], TOKENIZER, 0, 1, 3)[0] for feature in features]
     assert list(together) == alone
-    drawn = [str([f["input_ids"] for f in one.features_for_epoch(features, TOKENIZER, *key, 9)]) for key in ((0, 0), (0, 1), (1, 0))]
+    drawn = [
+        str([f["input_ids"] for f in one.features_for_epoch(features, TOKENIZER, *key, 9)])
+        for key in ((0, 0), (0, 1), (1, 0))
+    ]
     assert len(set(drawn)) == 3
 
 
@@ -124,7 +127,13 @@ def test_a_rate_can_be_drawn_and_can_go_to_another():
         [feature] = task(**options).features_for_epoch(features, TOKENIZER, 0, epoch, 5)
         return sum(label != IGNORED for label in feature["labels"])
 
-    assert [asked({"mlm_probability": 0.5, "mlm_probability_end": 0.25}, epoch) for epoch in range(5)] == [14, 12, 10, 9, 7]
+    assert [asked({"mlm_probability": 0.5, "mlm_probability_end": 0.25}, epoch) for epoch in range(5)] == [
+        14,
+        12,
+        10,
+        9,
+        7,
+    ]
     drawn = {asked({"mlm_probability": [0.1, 0.5]}, epoch) for epoch in range(5)}
     assert len(drawn) > 1
     assert all(3 <= count <= 14 for count in drawn)
@@ -136,7 +145,10 @@ def test_a_rate_can_be_drawn_and_can_go_to_another():
 def test_rows_are_told_their_epoch_at_its_border_and_in_workers(workers):
     rows = [{"row": number} for number in range(5)]
     loader = DataLoader(
-        EpochDataset(rows), batch_sampler=EpochBatchSampler(RandomBatchSampler(5, 2)), collate_fn=list, num_workers=workers
+        EpochDataset(rows),
+        batch_sampler=EpochBatchSampler(RandomBatchSampler(5, 2)),
+        collate_fn=list,
+        num_workers=workers,
     )
     for epoch in range(3):
         assert [row["epoch"] for batch in loader for row in batch] == [epoch] * 5
@@ -212,8 +224,12 @@ def losses(model, features):
 
 def test_a_document_never_sees_its_neighbour(encoder):
     model = load_model(encoder, "AutoModelForMaskedLM", {}, TOKENIZER).model.eval()
-    before = task().features_for_epoch(encoded(task(), ["alice lives in paris", "the good film was bad", "bob"]), TOKENIZER, 0, 0, 1)
-    other = task().features_for_epoch(encoded(task(), ["alice lives in paris", "a bad book in tokyo!", "bob"]), TOKENIZER, 0, 0, 1)
+    before = task().features_for_epoch(
+        encoded(task(), ["alice lives in paris", "the good film was bad", "bob"]), TOKENIZER, 0, 0, 1
+    )
+    other = task().features_for_epoch(
+        encoded(task(), ["alice lives in paris", "a bad book in tokyo!", "bob"]), TOKENIZER, 0, 0, 1
+    )
     one, two = losses(model, before), losses(model, other)
     assert torch.equal(one[[0, 2]], two[[0, 2]])
     assert one[1] != two[1]
@@ -326,7 +342,7 @@ def test_documents_are_held_out_and_repeated_ones_are_told(encoder, tmp_path):
     assert run.metrics["test"]["rows"] == 2
     told = {finding.kind: finding for finding in run.data.findings}
     assert told["duplicate"].location.line == 41
-    assert told["duplicate"].message.startswith("the text of ")
+    assert told["duplicate"].message.startswith("repeats the text of ")
 
 
 def test_pairs_need_room(tmp_path):

@@ -12,8 +12,8 @@ from small import relations, reviews
 from tiny import ARCHITECTURES, NoStockHead, save_tiny, tiny_model, tiny_tokenizer
 from warmstart.errors import RecipeError, RunError
 from warmstart.inference.predictor import Predictor
-from warmstart.models.layer_map import LayerMap
 from warmstart.models.hidden_states import encoder_of
+from warmstart.models.layer_map import LayerMap
 from warmstart.models.shared_encoder import MultiTaskModel
 from warmstart.pipeline.multitask import train_multitask
 from warmstart.pipeline.multitask_recipes import MultitaskStage, task_recipes
@@ -301,7 +301,9 @@ def test_a_task_with_tokens_of_its_own_widens_the_encoder_of_all(encoder, tmp_pa
     assert "[E1]" in transformers.AutoTokenizer.from_pretrained(folder / "model").get_vocab()
     masked = {"mask": {"task.name": "relate", "task.entity_marking": "mask"}, "relate": {}}
     both = recipes(encoder, ["relate", "mask"], **masked)
-    with pytest.raises(RecipeError, match=r"tasks add different tokens \(relate: \[E1\].*set the same task.entity_marking"):
+    with pytest.raises(
+        RecipeError, match=r"tasks add different tokens \(relate: \[E1\].*set the same task.entity_marking"
+    ):
         together(
             tmp_path / "two", encoder, options(), recipes=both, rows={"relate": rows["relate"], "mask": rows["relate"]}
         )

@@ -16,8 +16,8 @@ from warmstart.recipe import make_recipe
 
 QUICK = {"training": {"max_steps": 1, "batch_size": 4}}
 CHOICES = {
-    "mean": {"tokens": "mean"},
-    "concat": {"pool": "concat-4", "tokens": "last+max+mean"},
+    "mean": {"pooling": "mean"},
+    "concat": {"layers": "concat-4", "pooling": "last+max+mean"},
 }
 
 
@@ -34,7 +34,7 @@ def runs(deep, files, tmp_path_factory):
     def of(name):
         if name not in made:
             out = tmp_path_factory.mktemp("pooled") / name
-            settings = {**FAST, "layers": CHOICES[name]}
+            settings = {**FAST, "head": CHOICES[name]}
             made[name] = warmstart.fit(model=deep, train=files["train"], test=files["test"], out=out, **settings)
         return made[name]
 
@@ -49,8 +49,8 @@ def test_fit_measure_and_answer(runs, name):
     answers = warmstart.load(run.folder).predict(["the film was good and very great", "a bad film"])
     assert [answer["label"] for answer in answers] == ["pos", "neg"]
     config = json.loads((run.model / "config.json").read_text())
-    said = {"pool": "last", **CHOICES[name]}
-    assert (config["layers"], config["tokens"]) == (said["pool"], said["tokens"])
+    choice = {"layers": "last", **CHOICES[name]}
+    assert (config["layers"], config["pooling"]) == (choice["layers"], choice["pooling"])
     assert "id2label" not in config["encoder"]
     assert type(load_as_saved(str(run.model))).__name__ == "PooledForSequenceClassification"
     assert type(transformers.AutoTokenizer.from_pretrained(run.model)) is type(run.predictor.tokenizer)
@@ -70,22 +70,21 @@ def test_going_on_from_a_pooled_run_keeps_its_head_and_refuses_to_read_otherwise
     assert load_as_saved(str(kept.model)).config.layers == "concat-4"
     same_again = {"head": {"layers": "concat-4"}, **QUICK}
     assert warmstart.fit(model=model, train=files["train"], out=tmp_path / "same", **same_again).finished
-    with pytest.raises(RecipeError, match=r"reads pool: concat-4, tokens: last\+max\+mean.*head: new"):
+    with pytest.raises(RecipeError, match=r"has layers: concat-4, pooling: last\+max\+mean.*head\.reuse: false"):
         warmstart.fit(model=model, train=files["train"], out=tmp_path / "no", head={"pooling": "mean"}, **QUICK)
-    stock = warmstart.fit(model=model, train=files["train"], out=tmp_path / "stock", head="new", **QUICK)
-    with pytest.raises(RecipeError, match=r"reads pool: last, tokens: cls, and no slices.*head: new"):
+    stock = warmstart.fit(model=model, train=files["train"], out=tmp_path / "stock", head={"reuse": False}, **QUICK)
+    with pytest.raises(RecipeError, match=r"has layers: last, pooling: cls, .*and no slices.*head\.reuse: false"):
         warmstart.fit(model=str(stock.model), train=files["train"], out=tmp_path / "no", head={"layers": 1}, **QUICK)
 
 
-@pytest.mark.parametrize("layers", [{}, {"pool": "mix", "tokens": "max"}])
-def test_a_new_head_on_a_pooled_run_keeps_every_weight_of_its_encoder(runs, files, tmp_path, layers):
+@pytest.mark.parametrize("head", [{}, {"layers": "scalar-mix", "pooling": "max"}])
+def test_a_new_head_on_a_pooled_run_keeps_every_weight_of_its_encoder(runs, files, tmp_path, head):
     before = load_as_saved(str(runs("mean").model)).encoder.state_dict()
     still = {"training": {"max_steps": 1, "batch_size": 4, "learning_rate": 1e-20, "weight_decay": 0}}
-    run = warmstart.fit(
-        model=str(runs("mean").model), train=files["train"], out=tmp_path / "run", head="new", layers=layers, **still
-    )
+    head = {"reuse": False, **head}
+    run = warmstart.fit(model=str(runs("mean").model), train=files["train"], out=tmp_path / "run", head=head, **still)
     model = load_as_saved(str(run.model))
-    assert type(model).__name__.startswith("Pooled" if layers else "Bert")
+    assert type(model).__name__.startswith("Pooled" if "layers" in head else "Bert")
     after = model.base_model.state_dict()
     assert all(before[key].allclose(after[key], atol=1e-12) for key in before)
     assert "classifier.weight" in run.training.new_parameters
@@ -112,20 +111,20 @@ def test_a_pooled_run_that_was_stopped_ends_bit_equal(deep, files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("layers", "said"),
+    ("head", "message"),
     [
-        ({"pool": "concat"}, "found 'concat'; expected last, mix"),
-        ({"pool": "mean-9"}, "this encoder has 4 blocks: say mean-all"),
-        ({"tokens": "first"}, r"head\.pooling: found 'first'"),
-        ({"poool": 1}, "did you mean 'pool'"),
+        ({"layers": "concat"}, "found 'concat'; expected last, scalar-mix"),
+        ({"layers": "mean-9"}, "this encoder has 4 blocks: set mean-all"),
+        ({"pooling": "first"}, r"head\.pooling: found 'first'"),
+        ({"poooling": 1}, "did you mean 'pooling'"),
     ],
 )
-def test_a_wrong_choice_is_refused_and_leaves_no_folder(deep, files, tmp_path, layers, said):
-    with pytest.raises(RecipeError, match=said):
-        warmstart.fit(model=deep, train=files["train"], out=tmp_path / "run", layers=layers, **QUICK)
+def test_a_wrong_choice_is_refused_and_leaves_no_folder(deep, files, tmp_path, head, message):
+    with pytest.raises(RecipeError, match=message):
+        warmstart.fit(model=deep, train=files["train"], out=tmp_path / "run", head=head, **QUICK)
     assert not (tmp_path / "run").exists()
 
 
 def test_the_layers_are_a_number_or_a_word_in_the_recipe():
     for value in (-1, 0, "concat-4"):
-        assert make_recipe({"model": "m", "data.train": "t.csv", "head.layers": value}).layers.pool == value
+        assert make_recipe({"model": "m", "data.train": "t.csv", "head.layers": value}).head.layers == value

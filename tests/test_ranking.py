@@ -26,7 +26,7 @@ def test_the_losses_are_those_of_sentence_transformers():
     roles = ranking.roles(range(6), [(f"d{n}", f"n{n}") for n in range(6)])
     theirs = losses.MultipleNegativesRankingLoss(None, scale=20.0)
     expected = theirs.compute_loss_from_embeddings([queries, documents, others], None)
-    torch.testing.assert_close(ranking.in_batch(20.0)(queries @ both.T, roles), expected)
+    torch.testing.assert_close(ranking.in_batch_negatives(20.0)(queries @ both.T, roles), expected)
     cosine = losses.TripletDistanceMetric.COSINE
     theirs = losses.TripletLoss(None, distance_metric=cosine, triplet_margin=0.3)
     expected = theirs.compute_loss_from_embeddings([queries, documents, others], None)
@@ -54,7 +54,7 @@ def test_no_query_is_ever_set_against_a_document_that_a_row_says_is_relevant(row
         for place, document in enumerate(flat):
             if place != 2 * number:
                 assert (roles[number, place] == ranking.HIDDEN) == ((query, document) in relevant)
-    for loss in (ranking.in_batch(20.0), ranking.triplet(0.2), ranking.batch_all(0.2)):
+    for loss in (ranking.in_batch_negatives(20.0), ranking.triplet(0.2), ranking.batch_all(0.2)):
         assert torch.isfinite(loss(torch.randn(roles.shape), roles))
 
 
@@ -66,7 +66,7 @@ def test_every_document_of_the_batch_must_be_a_margin_away():
 
 def test_a_cross_encoders_margin_is_kept_within_each_group():
     scores, relevant = torch.tensor([3.0, 2.5, 0.0, 5.0, 1.0]), torch.tensor([1.0, 0, 0, 1, 0])
-    torch.testing.assert_close(ranking.grouped(1.0)(scores, relevant), torch.tensor(0.5 / 3))
+    torch.testing.assert_close(ranking.grouped_margin(1.0)(scores, relevant), torch.tensor(0.5 / 3))
 
 
 @pytest.mark.parametrize("name", ["bert", "xlnet"])
@@ -83,7 +83,7 @@ def test_a_large_batch_in_chunks_has_the_gradients_of_the_whole(name):
         model = BiEncoder(encoder, chunk_size=chunk_size).train()
         model.zero_grad()
         outputs = model(**batch)
-        loss = ranking.in_batch(20.0)(outputs.queries @ outputs.documents.T, roles)
+        loss = ranking.in_batch_negatives(20.0)(outputs.queries @ outputs.documents.T, roles)
         loss.backward()
         found.append([loss.detach(), *(p.grad.clone() for p in model.parameters() if p.grad is not None)])
     for other in found[1:]:

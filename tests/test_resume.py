@@ -167,7 +167,9 @@ def test_going_on_with_other_settings_is_refused_with_the_difference_unless_it_i
     with pytest.raises(Crash):
         fit(tmp_path / "run", progress=Trouble(8, crash))
     other = {"training": {**LEARN["training"], "learning_rate": 1e-4}}
-    with pytest.raises(RunError, match=r"recipe\.training\.learning_rate: then 0\.003, now 0\.0001\n.*--resume-anyway recipe"):
+    with pytest.raises(
+        RunError, match=r"recipe\.training\.learning_rate: then 0\.003, now 0\.0001\n.*--resume-anyway recipe"
+    ):
         fit(tmp_path / "run", **other)
     kept = (tmp_path / "run" / "recipe.yaml").read_text()
     assert "learning_rate: 0.003" in kept

@@ -21,7 +21,7 @@ from tiny import (
 )
 from warmstart.errors import DataError, ModelError
 from warmstart.evaluation.run_result import read_result
-from warmstart.inference.engines.pytorch import Torch
+from warmstart.inference.engines.torch import TorchEngine
 from warmstart.inference.predictor import Predictor
 from warmstart.models.loading import load_model, load_tokenizer
 from warmstart.tasks.shared import spans
@@ -130,7 +130,7 @@ def test_the_best_candidates_are_those_of_all_pairs(count, longest, seed):
         ),
         reverse=True,
     )
-    assert list(spans.best_spans(scores[0], scores[1], places, longest)) == wanted[: spans.KEPT]
+    assert list(spans.best_spans(scores[0], scores[1], places, longest)) == wanted[: spans.MAX_CANDIDATES]
 
 
 @pytest.mark.parametrize("size", [1, 5, 20, 100])
@@ -235,15 +235,15 @@ def test_every_stock_head_answers_alone_as_among_others(name, tmp_path):
     except NoStockHead:
         encoder = str(save_tiny(tmp_path, name))
         with pytest.raises(
-            ModelError, match=f"has no QuestionAnswering head for the architecture {name}; take an .* bert"
+            ModelError, match=f"has no QuestionAnswering head for the architecture {name}; choose an encoder .* bert"
         ):
             load_model(encoder, Span.auto_class, {}, load_tokenizer(encoder))
         return
-    predictor = Predictor(Torch(model), tokenizer, task(n_best=5), WINDOW)
+    predictor = Predictor(TorchEngine(model), tokenizer, task(n_best=5), WINDOW)
     asked = [("who", "alice"), ("where was the film", "in paris it was good " + "and not bad 1 2 3 " * 9)] * 2
-    together = predictor.predict(asked, batch=32)
+    together = predictor.predict(asked, batch_size=32)
     for pair, answer in zip(asked, together, strict=True):
-        [alone] = predictor.predict([pair], batch=1)
+        [alone] = predictor.predict([pair], batch_size=1)
         assert alone["score"] == pytest.approx(answer["score"], abs=1e-5)
         assert alone["no_answer_score"] == pytest.approx(answer["no_answer_score"], abs=1e-4)
         if answer["answer"]:

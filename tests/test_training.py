@@ -71,7 +71,9 @@ def test_two_batches_accumulated_are_one_of_twice_the_size(rows, tmp_path, weigh
     for batch, accumulate in ((8, 1), (4, 2)):
         model = tiny_model("bert", "sequence", 3, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
         options = {"gradient_accumulation_steps": accumulate, "logging_steps": 1, "optim": "sgd"}
-        settings = Settings(batch_size=batch, learning_rate=1e-2, precision="fp32", epochs=1, max_grad_norm=0, trainer=options)
+        settings = Settings(
+            batch_size=batch, learning_rate=1e-2, precision="fp32", epochs=1, max_grad_norm=0, trainer=options
+        )
         done = train(TrainingJob(model, task, tiny_tokenizer(), rows, settings), Path(tmp_path))
         found.append((model.classifier.weight.detach().clone(), [entry["grad_norm"] for entry in done.history]))
     assert torch.allclose(found[0][0], found[1][0], atol=1e-6)
@@ -84,7 +86,9 @@ def test_max_steps_stops_early(rows, tmp_path):
 
 def test_settings_reach_the_trainer_and_so_do_options_of_its_own(tmp_path):
     found = training_arguments(
-        Settings(learning_rate=3e-4, warmup=0.2, max_grad_norm=0, trainer={"gradient_accumulation_steps": 4}), tmp_path, "fp32"
+        Settings(learning_rate=3e-4, warmup=0.2, max_grad_norm=0, trainer={"gradient_accumulation_steps": 4}),
+        tmp_path,
+        "fp32",
     )
     assert found.learning_rate == 3e-4
     assert found.max_grad_norm == 0

@@ -21,6 +21,7 @@ from warmstart.report.page import write_report
 from warmstart.report.run_facts import read_facts
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress, silent
+from warmstart.tasks.base import AnyTask
 
 __all__ = ["Run", "compare", "default_folder", "export", "features", "fit", "load"]
 
@@ -91,9 +92,15 @@ def _known_task(task: Value) -> Value:
     return tasks.use(task) if isinstance(task, type) else task
 
 
-def load(path: str | Path, precision: str = "fp32", engine: str = "torch") -> Predictor:
-    """Load a run, or the model folder of one, ready to predict."""
-    return Predictor.load(path, precision, engine)
+def load(
+    path: str | Path, precision: str = "fp32", engine: str = "torch", task: type[AnyTask] | None = None
+) -> Predictor:
+    """Load a run, or the model folder of one, ready to predict.
+
+    Args:
+        task: The class that the run was trained with, if no package registers it.
+    """
+    return Predictor.load(path, precision, engine, task)
 
 
 def compare(runs: Sequence[str | Path]) -> RunComparison:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from warmstart.errors import RecipeError, nearest
 
@@ -15,6 +17,25 @@ Value: TypeAlias = Any
 """A plain value, as YAML, JSON or a caller gives it; the options check it."""
 Values: TypeAlias = dict[str, Value]
 """Plain values by name."""
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Marks a text field that holds one of some names, listed only when they are needed: plugins may add to them."""
+
+    names: Callable[[], Sequence[str]]
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), "enum": list(self.names())}
+
+    def check(self, name: str) -> str:
+        """Refuse any other name, with the nearest one."""
+        if name not in self.names():
+            raise ValueError(nearest(name, self.names()))
+        return name
 
 
 class Options(BaseModel):

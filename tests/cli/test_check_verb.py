@@ -57,7 +57,7 @@ def test_a_table_sums_up(put):
     assert "train rows" in result.stdout
     assert "odd.csv:3: the labels 'X' and 'x'" in result.stderr.replace("\n", "")
     fine = call(put("fine.csv", "text,label\nA one,x\nA two,y\nA three,x\nA four,y\n"))
-    assert "nothing" in fine.stdout
+    assert "none" in fine.stdout
 
 
 def test_ids_are_looked_at_when_named(put):

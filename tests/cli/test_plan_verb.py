@@ -9,7 +9,16 @@ from warmstart.cli.main import app
 from warmstart.cli.plan import duration
 from warmstart.errors import RecipeError
 
-SMALL = ["--max-steps", "1000", "--batch-size", "8", "--max-tokens", "64", "--shape", "num_layers=2,hidden_size=64,vocab_size=100"]
+SMALL = [
+    "--max-steps",
+    "1000",
+    "--batch-size",
+    "8",
+    "--max-tokens",
+    "64",
+    "--shape",
+    "num_layers=2,hidden_size=64,vocab_size=100",
+]
 
 
 def call(*words):

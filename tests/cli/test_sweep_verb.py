@@ -19,7 +19,10 @@ def sweep(monkeypatch, tmp_path):
     def pretend(recipe, place, progress=None, **_):
         place.mkdir(parents=True)
         (place / "recipe.yaml").write_text(absolute(recipe).yaml())
-        metrics = {"dev": {"accuracy": recipe.training.learning_rate * recipe.training.batch_size}, "test": {"accuracy": 0.5}}
+        metrics = {
+            "dev": {"accuracy": recipe.training.learning_rate * recipe.training.batch_size},
+            "test": {"accuracy": 0.5},
+        }
         (place / "metrics.json").write_text(json.dumps(metrics))
 
     monkeypatch.setattr(module, "run_recipe", pretend)

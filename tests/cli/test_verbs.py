@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from warmstart.cli.main import app, main
+import warmstart
+from warmstart.cli import synonyms
+from warmstart.cli.main import VERBS, app, load_verb, main
 from warmstart.errors import DataError
 
 QUICK = ["--max-steps", "2", "--batch-size", "8", "--precision", "fp32"]
@@ -132,8 +134,12 @@ def test_show_a_run_and_the_layers_of_its_model(run, encoder):
         (["fit", "TRAIN"], 3, "model is missing"),
         (["fit", "TRAIN", "--model", "MODEL", "--set", "training.learning_rat=1"], 3, "did you mean 'learning_rate'"),
         (["fit", "TRAIN", "--model", "MODEL", "--text", "body"], 4, "no column 'body'"),
-        (["fit", "TRAIN", "--model", "MODEL", "--set", "trainer.bf16=true"], 3, "trainer.bf16 is called training.precision: bf16 here"),
-        (["fit", "TRAIN", "--model", "no/model"], 5, "no/model: cannot be opened"),
+        (
+            ["fit", "TRAIN", "--model", "MODEL", "--set", "trainer.bf16=true"],
+            3,
+            "trainer.bf16 is called training.precision: bf16 here",
+        ),
+        (["fit", "TRAIN", "--model", "no/model"], 5, "no/model: cannot be loaded"),
         (["predict", "nowhere", "text"], 5, "nowhere: no such folder"),
         (["predict", "nowhere"], 3, "give texts, or --file"),
         (["predict", "RUN", "-"], 3, "standard input is empty"),
@@ -177,7 +183,7 @@ def test_many_findings_of_one_kind_are_summed_up(encoder, tmp_path):
     path = tmp_path / "wide.csv"
     path.write_text("text,label\n" + "".join(f"text {n},{'ab'[n % 2]}{',extra' if n > 9 else ''}\n" for n in range(40)))
     shown = call("fit", path, "--model", encoder, "--extra-columns", "ignore", "--out", tmp_path / "run", *QUICK).output
-    assert shown.count("the extra are ignored") == 3
+    assert shown.count("the extra ones are ignored") == 3
     assert "27 more findings of the kind extra-cells" in " ".join(shown.split())
 
 
@@ -195,3 +201,44 @@ def test_a_file_beside_a_run_is_read_as_the_runs_own_were(encoder, tmp_path):
     assert (
         json.loads(call("evaluate", tmp_path / "run", tmp_path / "more.jsonl", *other).stdout)["metrics"]["rows"] == 1
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "here"),
+    [
+        (["train", "a.csv"], "No such command 'train'; it is called fit here"),
+        (["fit", "a.csv", "--num_train_epochs", "3"], "it is called --epochs here"),
+        (["fit", "a.csv", "--lr-scheduler-type=cosine"], "it is called --set training.lr_schedule=… here"),
+        (["fit", "a.csv", "--fp16"], "it is called --precision fp16 here"),
+        (["fit", "a.csv", "--output_dir", "x"], "it is called --out here"),
+        (["fit", "a.csv", "--layers.lr_decay", "0.9"], "it is called --set layers.lr_decay=… here"),
+        (["predict", "run", "a", "--threshold", "0.5"], "it is called --min-confidence here"),
+        (["serve", "run", "--max-batch-size", "8"], "it is called --batch-size here"),
+        (["sweep", "a.yaml", "--n-trials", "3"], "it is called --trials here"),
+        (["features", "a.csv", "--max-length", "64"], "it is called --max-tokens here"),
+        (["fit", "a.csv", "--seedz", "1"], "No such option: --seedz"),
+    ],
+)
+def test_an_option_from_elsewhere_is_answered_with_its_name_here(words, here):
+    result = call(*words, ok=False)
+    assert result.exit_code == 2
+    assert here in " ".join(result.output.replace("│", " ").split())
+
+
+def test_every_synonym_of_an_option_is_for_an_option_that_a_verb_has():
+    ours = {verb: {option for parameter in load_verb(verb).params for option in parameter.opts} for verb in VERBS}
+    for option, names in synonyms.OPTIONS.items():
+        verbs = [verb for verb, options in ours.items() if option in options]
+        assert verbs, option
+        # A name that a verb has itself would never be answered.
+        taken = {f"--{name.replace('_', '-')}" for name in names.split()}
+        assert any(not taken & ours[verb] for verb in verbs), option
+
+
+def test_verbs_from_elsewhere_are_not_ours():
+    assert not set(synonyms.VERBS) & set(VERBS)
+    assert set(synonyms.VERBS.values()) <= {*VERBS, "--version"}
+
+
+def test_the_version():
+    assert call("--version").output == f"warmstart {warmstart.__version__}\n"

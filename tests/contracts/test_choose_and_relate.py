@@ -40,7 +40,7 @@ def files(tmp_path_factory):
 def check(run, task):
     """One at a time or all together, by this process's model or the saved one: the answers are the same."""
     texts = TEXTS[task]
-    together = warmstart.load(run.folder).predict(texts, batch=32)
+    together = warmstart.load(run.folder).predict(texts, batch_size=32)
     alone = [run.predict([text])[0] for text in texts]
     for one, other in zip(together, alone, strict=True):
         assert one["label"] == other["label"]
@@ -66,7 +66,10 @@ def test_relate(name, files, tmp_path):
     encoder = str(save_tiny(tmp_path / "encoder", name))
     # Every way of showing and reading, each on some architectures.
     turn = sorted(OTHERS).index(name)
-    options = {"entity_marking": ("markers", "punctuation", "mask")[turn % 3], "entity_pooling": ("start", "mean", "cls")[turn // 3 % 3]}
+    options = {
+        "entity_marking": ("markers", "punctuation", "mask")[turn % 3],
+        "entity_pooling": ("start", "mean", "cls")[turn // 3 % 3],
+    }
     task = {"name": "relate", **options}
     check(warmstart.fit(model=encoder, task=task, train=files["relate"], out=tmp_path / "run", **QUICK), "relate")
 
@@ -88,7 +91,10 @@ def test_a_run_on_top_of_a_run_keeps_its_tokens_and_its_head(encoder, files, tmp
         ({"task": "choose", "window.method": "slices"}, r"window\.method: found slices, but choose takes head, tail"),
         ({"task": "relate", "window.method": "tail"}, r"window\.method: found tail, but relate takes head"),
         ({"task": "relate", "head": {"pooling": "mean"}}, r"head\.pooling: found mean, but what a head of relate"),
-        ({"task": {"name": "relate", "no_relation_label": "Othr"}}, r"task\.no_relation_label: 'Othr' is not a label.*'Other'"),
+        (
+            {"task": {"name": "relate", "no_relation_label": "Othr"}},
+            r"task\.no_relation_label: 'Othr' is not a label.*'Other'",
+        ),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, said, encoder, files, tmp_path):

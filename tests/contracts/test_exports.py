@@ -12,9 +12,10 @@ from tiny import ARCHITECTURES, NoStockHead, tiny_config, tiny_model
 from warmstart.deploy.export.compare_answers import check_lengths
 from warmstart.deploy.export.graph import write_graph
 from warmstart.errors import ModelError
-from warmstart.inference.engines.onnx import FILES, Onnx
-from warmstart.inference.engines.openvino import OpenVino
-from warmstart.inference.engines.pytorch import Torch
+from warmstart.inference.engines.onnx import OnnxEngine
+from warmstart.inference.engines.openvino import OpenVinoEngine
+from warmstart.inference.engines.torch import TorchEngine
+from warmstart.inference.exported_graph import FILES
 from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassification
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "export.md"
@@ -52,7 +53,7 @@ def test_an_architecture_is_exported_or_named_on_the_page(name, tmp_path):
         try:
             if engine == "onnx":
                 write_graph(model, batch, tmp_path / FILES["fp32"])
-            check_lengths(Torch(model), (Onnx if engine == "onnx" else OpenVino)(tmp_path), batch, 70)
+            check_lengths(TorchEngine(model), (OnnxEngine if engine == "onnx" else OpenVinoEngine)(tmp_path), batch, 70)
             fails = False
         except ModelError:
             fails = True

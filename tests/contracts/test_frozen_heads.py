@@ -72,7 +72,7 @@ def test_where_no_stock_head_is_ours_can_be_asked_for(name, architecture, tmp_pa
     few = {"training.max_steps": 2, "head.type": "linear", "head.layers": "concat-2"}
     run = fit(encoder, name, tmp_path / "run", **few)
     assert run.finished
-    with pytest.raises(RecipeError, match=r"concat-2.*it is head: linear; say so, or `head: new`"):
+    with pytest.raises(RecipeError, match=r"concat-2.*type: linear.*; set the same, or head\.reuse: false"):
         fit(str(run.model), name, tmp_path / "next", **{**few, "head.type": "mlp"})
     again = fit(str(run.model), name, tmp_path / "next", **few)
     assert again.training.new_parameters == []
@@ -99,11 +99,11 @@ def test_no_task_is_forgotten():
 
 
 def test_a_bi_encoder_has_no_head_to_train(encoder, tmp_path):
-    with pytest.raises(RecipeError, match=r"freeze: encoder are about a head, and this task has none.*kind: cross"):
+    with pytest.raises(RecipeError, match=r"freeze: encoder are about a head, and this task has none.*encoder: cross"):
         fit(encoder, "rank", tmp_path / "run", **FROZEN)
 
 
 def test_a_head_that_we_have_no_other_of_is_not_chosen():
-    with pytest.raises(RecipeError, match="this task has one alone; leave them out"):
-        head_config(tiny_config("bert"), HeadChoice(head="mlp"), False, "AutoModelForMaskedLM")
+    with pytest.raises(RecipeError, match="this task has a single one; leave them out"):
+        head_config(tiny_config("bert"), HeadChoice(type="mlp"), False, "AutoModelForMaskedLM")
     assert head_config(tiny_config("bert"), HeadChoice(), False, "AutoModelForMaskedLM").model_type == "bert"

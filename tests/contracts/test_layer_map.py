@@ -142,7 +142,9 @@ def test_freeze_leaves_the_head_and_unfreeze_everything(name):
     model = build(name, "token" if name != "opt" else "sequence")
     layers = LayerMap.of(model)
     layers.freeze()
-    assert [group.num_trainable for group in layers.groups] == [0] * (len(layers.groups) - 1) + [layers.head.num_parameters]
+    assert [group.num_trainable for group in layers.groups] == [0] * (len(layers.groups) - 1) + [
+        layers.head.num_parameters
+    ]
     layers.freeze_to(-2)
     assert layers.blocks[-1].num_trainable == layers.blocks[-1].num_parameters
     assert layers.embeddings.num_trainable == 0
@@ -286,7 +288,9 @@ def test_the_row_that_the_error_asks_for_makes_the_model_mappable(monkeypatch):
         LayerMap.of(model)
     row = "ARCHITECTURES['two-towers'] = ArchitectureSpec(blocks='encoder.layer')"
     assert row in str(caught.value)
-    monkeypatch.setitem(architectures.ARCHITECTURES, "two-towers", architectures.ArchitectureSpec(blocks="encoder.layer"))
+    monkeypatch.setitem(
+        architectures.ARCHITECTURES, "two-towers", architectures.ArchitectureSpec(blocks="encoder.layer")
+    )
     layers = LayerMap.of(model)
     assert [block.type for block in layers.blocks] == ["BertLayer"] * 3
     assert layers.group_of("encoder.other.0.weight") is layers.head

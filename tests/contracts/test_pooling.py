@@ -12,10 +12,10 @@ from warmstart.models.architectures import spec_of
 from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassification
 from warmstart.models.heads.selection import HeadChoice, head_config, is_pooled
 from warmstart.models.layer_map import LayerMap
-from warmstart.models.pooling import SLICES, TOKENS, Pooling, SlicePooling
+from warmstart.models.pooling import POOLINGS, SLICE_POOLINGS, Pooling, SlicePooling
 from warmstart.models.precision import resolve_precision
 
-LAYERS = ["last", 0, 2, -2, "concat-2", "sum-2", "mean-2", "max-3", "concat-all", "mean-all", "max-all", "mix"]
+LAYERS = ["last", 0, 2, -2, "concat-2", "sum-2", "mean-2", "max-3", "concat-all", "mean-all", "max-all", "scalar-mix"]
 TEXTS = ["the film was good and the book was bad", "good", "a great story, and a boring one"]
 
 every_architecture = pytest.mark.parametrize("name", ARCHITECTURES)
@@ -50,7 +50,7 @@ def softmax(scores):
 def join(states, layers, pooling):
     """The chosen layers of one text as one array of tokens, in plain NumPy."""
     blocks = states[1:]
-    if layers == "mix":
+    if layers == "scalar-mix":
         shares = softmax(pooling.mix.weights.detach().numpy())
         return pooling.mix.scale.item() * sum(share * state for share, state in zip(shares, states, strict=True))
     if layers == "last" or isinstance(layers, int):
@@ -81,11 +81,12 @@ def test_vectors_are_what_numpy_computes(name):
     inputs = batch(name)
     with torch.no_grad():
         states = model.encoder(**inputs, output_hidden_states=True).hidden_states
-    last_width = states[-1].shape[-1]
+    last_size = states[-1].shape[-1]
     for layers in LAYERS:
-        for tokens in TOKENS:
-            options = {"layers": layers, "tokens": tokens, "width": 32, "depth": 3, "last_width": last_width}
-            if last_width != 32 and str(layers).startswith(("sum", "mean", "max", "mix")):
+        for name in POOLINGS:
+            options = {"layers": layers, "pooling": name, "hidden_size": 32, "num_layers": 3}
+            options["last_hidden_size"] = last_size
+            if last_size != 32 and str(layers).startswith(("sum", "mean", "max", "scalar-mix")):
                 with pytest.raises(RecipeError, match="expected one layer, last or concat-N"):
                     Pooling(**options)
                 continue
@@ -93,19 +94,19 @@ def test_vectors_are_what_numpy_computes(name):
             stir(pooling)
             with torch.no_grad():
                 vectors = pooling(states, inputs["attention_mask"])
-            assert vectors.shape == (len(TEXTS), pooling.width)
+            assert vectors.shape == (len(TEXTS), pooling.output_size)
             for row, mask in enumerate(inputs["attention_mask"].bool()):
                 real = [state[row][mask].numpy() for state in states]
-                expected = reduce(join(real, layers, pooling), tokens, query_of(pooling))
-                np.testing.assert_allclose(vectors[row].numpy(), expected, atol=1e-5, err_msg=f"{layers}, {tokens}")
+                expected = reduce(join(real, layers, pooling), name, query_of(pooling))
+                np.testing.assert_allclose(vectors[row].numpy(), expected, atol=1e-5, err_msg=f"{layers}, {name}")
 
 
-@pytest.mark.parametrize("tokens", TOKENS)
+@pytest.mark.parametrize("name", POOLINGS)
 @pytest.mark.parametrize("layers", LAYERS)
-def test_padding_does_not_count_on_whichever_side_it_is(layers, tokens):
+def test_padding_does_not_count_on_whichever_side_it_is(layers, name):
     torch.manual_seed(0)
     lengths, longest = [5, 1, 8], 8
-    pooling = Pooling(layers, tokens, width=6, depth=3)
+    pooling = Pooling(layers, name, hidden_size=6, num_layers=3)
     stir(pooling)
     texts = [torch.randn(4, length, 6) for length in lengths]
     found = []
@@ -121,9 +122,9 @@ def test_padding_does_not_count_on_whichever_side_it_is(layers, tokens):
 
 
 @every_architecture
-@pytest.mark.parametrize("tokens", ["cls", "last+max+mean", "attention"])
-def test_a_text_does_not_notice_its_neighbours(name, tokens):
-    model = build(name, layers="concat-2", tokens=tokens)
+@pytest.mark.parametrize("pooling", ["cls", "last+max+mean", "attention"])
+def test_a_text_does_not_notice_its_neighbours(name, pooling):
+    model = build(name, layers="concat-2", pooling=pooling)
     with torch.no_grad():
         together = model(**batch(name)).logits
         alone = torch.cat([model(**batch(name, [text])).logits for text in TEXTS])
@@ -132,8 +133,8 @@ def test_a_text_does_not_notice_its_neighbours(name, tokens):
 
 @every_architecture
 def test_saved_and_opened_by_the_auto_class_it_gives_the_same_logits(name, tmp_path):
-    layers = "concat-all" if name == "opt" else "mix"
-    model = build(name, layers=layers, tokens="attention", slices_pool="attention")
+    layers = "concat-all" if name == "opt" else "scalar-mix"
+    model = build(name, layers=layers, pooling="attention", slice_pooling="attention")
     model.save_pretrained(tmp_path)
     opened = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
     assert isinstance(opened, PooledForSequenceClassification)
@@ -148,7 +149,7 @@ def test_saved_and_opened_by_the_auto_class_it_gives_the_same_logits(name, tmp_p
 @every_architecture
 def test_the_layer_map_shows_the_encoders_layers_and_gradients_reach_all_of_them(name):
     bare = LayerMap.of(tiny_model(name, None))
-    model = build(name, layers="concat-all" if name == "opt" else "mix", tokens="attention")
+    model = build(name, layers="concat-all" if name == "opt" else "scalar-mix", pooling="attention")
     layers = LayerMap.of(model)
     for below, above in zip(bare.groups[:-1], layers.groups[:-1], strict=True):
         assert [f"encoder.{key}" for key in below.parameters] == list(above.parameters)
@@ -166,18 +167,18 @@ def test_the_layer_map_shows_the_encoders_layers_and_gradients_reach_all_of_them
 
 
 @every_architecture
-def test_the_row_tells_what_the_stock_head_reads(name):
+def test_the_spec_shows_what_the_stock_head_reads(name):
     try:
         tiny_model(name, "sequence")
     except NoStockHead:
-        made = head_config(tiny_config(name), HeadChoice(), kept=False)
+        made = head_config(tiny_config(name), HeadChoice(), reused=False)
         assert is_pooled(made)
-        assert made.tokens == "mean"
+        assert made.pooling == "mean"
         assert spec_of(made).stock_poolings == {}
         return
     inputs = batch(name)
-    for tokens in spec_of(tiny_config(name)).stock_poolings:
-        config = head_config(tiny_config(name), HeadChoice("last", tokens), kept=False)
+    for pooling in spec_of(tiny_config(name)).stock_poolings:
+        config = head_config(tiny_config(name), HeadChoice("last", pooling), reused=False)
         model = transformers.AutoModelForSequenceClassification.from_config(config).eval()
         assert not is_pooled(model.config)
         seen = {}
@@ -187,7 +188,7 @@ def test_the_row_tells_what_the_stock_head_reads(name):
         for row, mask in enumerate(inputs["attention_mask"].bool()):
             real = mask.nonzero().flatten().tolist()
             read = gradient[row].abs().sum(-1).nonzero().flatten().tolist()
-            assert read == {"cls": real[:1], "last": real[-1:], "mean": real}[tokens]
+            assert read == {"cls": real[:1], "last": real[-1:], "mean": real}[pooling]
 
 
 @pytest.mark.parametrize(
@@ -199,22 +200,22 @@ def test_the_row_tells_what_the_stock_head_reads(name):
         ("bert", HeadChoice("concat-1", "cls"), None),
         ("bert", HeadChoice(2), ("2", "cls")),
         ("bert", HeadChoice("last", "mean"), ("last", "mean")),
-        ("bert", HeadChoice(slices="max"), ("last", "cls")),
+        ("bert", HeadChoice(slice_pooling="max"), ("last", "cls")),
         ("gpt2", HeadChoice("last", "last"), None),
         ("gpt2", HeadChoice("mean-2"), ("mean-2", "last")),
         ("gpt2", HeadChoice("last", "cls"), ("last", "cls")),
         ("modernbert", HeadChoice("last", "mean"), None),
         ("modernbert", HeadChoice("last", "max"), ("last", "max")),
-        ("eurobert", HeadChoice("mix"), ("mix", "mean")),
+        ("eurobert", HeadChoice("scalar-mix"), ("scalar-mix", "mean")),
         ("t5", HeadChoice("last", "cls"), ("last", "cls")),
     ],
 )
 def test_a_stock_head_is_used_wherever_it_fits(name, choice, expected):
-    made = head_config(tiny_config(name), choice, kept=False)
-    assert (is_pooled(made) and (made.layers, made.tokens)) == (expected or False)
+    made = head_config(tiny_config(name), choice, reused=False)
+    assert (is_pooled(made) and (made.layers, made.pooling)) == (expected or False)
 
 
-@pytest.mark.parametrize("how", SLICES)
+@pytest.mark.parametrize("how", SLICE_POOLINGS)
 def test_slices_become_one_vector_a_document(how):
     torch.manual_seed(0)
     pooling = SlicePooling(how, 6)
@@ -227,9 +228,9 @@ def test_slices_become_one_vector_a_document(how):
         pooling(vectors, torch.tensor([2, 1]))
 
 
-@pytest.mark.parametrize("how", SLICES)
+@pytest.mark.parametrize("how", SLICE_POOLINGS)
 def test_one_slice_a_document_is_a_document_without_slices(how):
-    model = build("bert", slices_pool=how)
+    model = build("bert", slice_pooling=how)
     with torch.no_grad():
         with_slices = model(**batch("bert"), slices=torch.ones(3, dtype=torch.long)).logits
         torch.testing.assert_close(with_slices, model(**batch("bert")).logits)
@@ -244,14 +245,16 @@ def gradients(model, rows=TEXTS * 3, counts=(4, 1, 4)):
     return loss.detach(), {key: value.grad.clone() for key, value in model.named_parameters() if value.grad is not None}
 
 
-@pytest.mark.parametrize("how", SLICES)
+@pytest.mark.parametrize("how", SLICE_POOLINGS)
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_slices_in_chunks_give_the_same_loss_and_gradients(how, size):
     still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    model = build("bert", tiny_model("bert", None, **still), slices_pool=how, dropout=0.0, layers="mix").train()
-    model.config.slices_at_once = 100
+    model = build(
+        "bert", tiny_model("bert", None, **still), slice_pooling=how, dropout=0.0, layers="scalar-mix"
+    ).train()
+    model.config.slice_chunk_size = 100
     whole, expected = gradients(model)
-    model.config.slices_at_once = size
+    model.config.slice_chunk_size = size
     loss, found = gradients(model)
     torch.testing.assert_close(loss, whole, atol=1e-6, rtol=0)
     assert found.keys() == expected.keys()
@@ -261,7 +264,7 @@ def test_slices_in_chunks_give_the_same_loss_and_gradients(how, size):
 
 def test_a_chunk_run_again_drops_the_same_numbers(monkeypatch):
     model = build("bert").train()
-    model.config.slices_at_once = 2
+    model.config.slice_chunk_size = 2
     torch.manual_seed(1)
     loss, found = gradients(model)
     monkeypatch.setattr(states, "checkpoint", lambda run, *inputs, **_: run(*inputs))
@@ -277,7 +280,7 @@ def test_what_is_held_for_the_gradients_grows_with_a_chunk_and_not_with_the_docu
 
     def held(rows, size):
         """The most numbers held for gradients at any one time between forward and backward."""
-        model.config.slices_at_once = size
+        model.config.slice_chunk_size = size
         total = 0
 
         def count(tensor):
@@ -325,10 +328,10 @@ def test_precision_knows_the_encoder_inside():
         resolve_precision("bf16", config)
 
 
-@pytest.mark.parametrize("tokens", TOKENS)
-@pytest.mark.parametrize("layers", ["mix", "concat-2", "mean-all", "max-2"])
-def test_half_precision_gives_nearly_the_same(layers, tokens):
-    model = build("bert", layers=layers, tokens=tokens)
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("layers", ["scalar-mix", "concat-2", "mean-all", "max-2"])
+def test_half_precision_gives_nearly_the_same(layers, pooling):
+    model = build("bert", layers=layers, pooling=pooling)
     with torch.no_grad():
         exact = model(**batch("bert"), slices=torch.tensor([2, 1])).logits
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -338,10 +341,10 @@ def test_half_precision_gives_nearly_the_same(layers, tokens):
 
 @pytest.mark.parametrize(
     ("layers", "said"),
-    [("concat", "as concat-4"), ("concat-0", "as concat-4"), ("mean-9", "has 3 blocks: say mean-all"), (4, "0 to 3")],
+    [("concat", "as concat-4"), ("concat-0", "as concat-4"), ("mean-9", "has 3 blocks: set mean-all"), (4, "0 to 3")],
 )
 def test_layers_that_are_not_there_are_refused(layers, said):
     with pytest.raises(RecipeError, match=said):
-        Pooling(layers, "mean", width=6, depth=3)
+        Pooling(layers, "mean", hidden_size=6, num_layers=3)
     with pytest.raises(RecipeError, match="did you mean 'mean'"):
-        Pooling("last", "meen", width=6, depth=3)
+        Pooling("last", "meen", hidden_size=6, num_layers=3)

@@ -108,7 +108,7 @@ def test_plain_transformers_gives_the_predictors_numbers(runs, name):
 @pytest.mark.parametrize("name", CASES)
 def test_answers_come_in_order_and_do_not_depend_on_their_neighbours(runs, name):
     predictor, texts = runs(name).predictor, list(CASES[name].texts)
-    together = predictor.predict(texts * 3, batch=2)
+    together = predictor.predict(texts * 3, batch_size=2)
     alone = [predictor.predict([text])[0] for text in texts]
     for given, expected in zip(together, alone * 3, strict=True):
         numbers = given.get("probabilities") or {"score": given["score"]}

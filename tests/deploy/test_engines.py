@@ -13,9 +13,14 @@ from processes import finish
 from small import reviews
 from warmstart.deploy.export.compare_answers import compare_answers
 from warmstart.errors import ModelError, RecipeError
-from warmstart.inference.batching import size
-from warmstart.inference.engines import opening, trial
+from warmstart.inference import engine_selection
+from warmstart.inference import engine_trial as trial
+from warmstart.inference.batching import count_tokens
+from warmstart.inference.engines import base
+from warmstart.inference.engines.base import ModelSource
+from warmstart.inference.exported_model import ExportedModel
 from warmstart.inference.predictor import Predictor
+from warmstart.models.loading import load_config
 
 TEXTS = [text for text, _ in reviews(90)]
 
@@ -34,10 +39,10 @@ def test_every_engine_answers(exported, engine, precision):
 SIGNALLED = """
 import faulthandler, gc, os, signal, sys
 from pathlib import Path
-from warmstart.inference.engines.openvino import OpenVino
+from warmstart.inference.engines.openvino import OpenVinoEngine
 faulthandler.enable()
 signal.signal(signal.SIGUSR1, lambda *given: print("handled"))
-opened = [OpenVino(Path(sys.argv[1])) for _ in range(2)]
+opened = [OpenVinoEngine(Path(sys.argv[1])) for _ in range(2)]
 while opened:
     opened.pop(0)
     gc.collect()
@@ -55,7 +60,7 @@ def test_a_signal_after_openvino_was_closed_twice_is_handled(exported):
     [
         ("tensorrt", "fp32", "engine: found 'tensorrt'"),
         ("torch", "int8", "--engine onnx"),
-        ("onnx", "bf16", "--engine torch or openvino"),
+        ("onnx", "bf16", "--engine openvino or torch"),
         ("openvino", "fp16", "--engine torch"),
         ("onnx", "fp8", "precision: found 'fp8'"),
     ],
@@ -66,11 +71,12 @@ def test_what_there_is_not_is_refused(exported, engine, precision, said):
 
 
 def test_an_engine_that_answers_otherwise_is_not_used(exported, monkeypatch):
-    about = {"engines": {"onnx": {}, "openvino": {"refused": "OpenVINO answers 3 of 9 test rows otherwise"}}}
-    monkeypatch.setattr(opening, "open_export", lambda folder: (exported / "onnx", about))
+    engines = {"onnx": {}, "openvino": {"refused": "openvino answers 3 of 9 test rows differently from PyTorch"}}
+    monkeypatch.setattr(base, "open_export", lambda folder: ExportedModel(exported / "onnx", engines))
     with pytest.raises(ModelError, match="3 of 9"):
         warmstart.load(exported, engine="openvino")
-    tried = opening.Opener(exported / "model", torch.nn.Module(), lambda: None).open("auto", "fp32").candidates
+    source = ModelSource(exported / "model", load_config(str(exported / "model")), lambda: None)
+    tried = engine_selection.load_engine(source, "auto", "fp32").candidates
     assert [str(one) for one in tried] == ["torch fp32", "onnx fp32"]
 
 
@@ -91,7 +97,7 @@ def test_auto_tries_nothing_on_a_few_texts(exported, run):
     assert "texts_per_second" in predictor.trial
     alone = Predictor.load(run.folder, engine="auto")
     alone.predict(TEXTS)
-    assert "nothing else" in alone.trial["why"]
+    assert "nothing else to try" in alone.trial["why"]
 
 
 class Slow:
@@ -109,11 +115,13 @@ class Slow:
 
 def test_a_trial_keeps_to_its_time(monkeypatch):
     monkeypatch.setattr(trial, "SECONDS", 0.5)
-    sides = [trial.Candidate(name, "fp32", lambda n=name, s=s: Slow(n, s)) for name, s in (("a", 0.005), ("b", 0.0025))]
+    sides = [
+        trial.EngineCandidate(name, "fp32", lambda n=name, s=s: Slow(n, s)) for name, s in (("a", 0.005), ("b", 0.0025))
+    ]
     started = time.perf_counter()
     features = [{"input_ids": [1] * (64 + number)} for number in range(100)]
     batch = lambda some: {"input_ids": torch.zeros(len(some), 1)}  # noqa: E731
-    engine, told = trial.settle(trial.Undecided(sides), features, batch)
+    engine, told = trial.settle(trial.UndecidedEngine(sides), features, batch)
     assert engine.name == "b"
     assert told["texts_per_second"]["b fp32"] == pytest.approx(400, rel=0.3)
     assert time.perf_counter() - started < 2
@@ -140,7 +148,7 @@ def test_a_trial_weighs_long_texts_by_what_they_cost():
         Lengthy("long", lambda length: 2e-5 * length),
         Lengthy("never", lambda length: 9e-5 * length),
     ]
-    tried = trial.Undecided([trial.Candidate(one.name, "fp32", lambda one=one: one) for one in sides])
+    tried = trial.UndecidedEngine([trial.EngineCandidate(one.name, "fp32", lambda one=one: one) for one in sides])
     features = [{"input_ids": [1] * (10 if number % 10 else 500)} for number in range(200)]
     engine, told = trial.settle(tried, features, lambda some: {"lengths": [len(one["input_ids"]) for one in some]})
     assert engine is sides[1]
@@ -158,7 +166,7 @@ def test_a_trial_is_made_of_groups_of_like_length(lengths):
     assert sum(texts for texts, _ in shares) == len(lengths)
     groups = [some for _, some in shares]
     assert all(groups)
-    assert [max(map(size, one)) for one in groups] == sorted(max(map(size, one)) for one in groups)
+    assert [max(map(count_tokens, one)) for one in groups] == sorted(max(map(count_tokens, one)) for one in groups)
 
 
 def test_openvino_comes_without_its_telemetry(exported):

@@ -14,7 +14,7 @@ from warmstart.cli.main import app
 from warmstart.deploy.export import compare_answers as comparison
 from warmstart.deploy.export import graph
 from warmstart.errors import ModelError, RunError
-from warmstart.inference.engines import graphs
+from warmstart.inference import exported_graph
 from warmstart.inference.predictor import Predictor
 
 TEXTS = ["a great film", "boring", "the plot was terrible and very bad", "good " * 300]
@@ -107,10 +107,10 @@ def test_a_graph_that_reads_other_files_is_refused(exported, tmp_path):
         model, str(tmp_path / "model.onnx"), save_as_external_data=True, location="weights", size_threshold=0
     )
     with pytest.raises(ModelError, match="in another file"):
-        graphs.check_graph(tmp_path / "model.onnx")
+        exported_graph.check_graph(tmp_path / "model.onnx")
     (tmp_path / "noise.onnx").write_bytes(b"\xff" * 100)
     with pytest.raises(ModelError, match="cannot be read"):
-        graphs.check_graph(tmp_path / "noise.onnx")
+        exported_graph.check_graph(tmp_path / "noise.onnx")
 
 
 def test_what_cannot_be_traced_is_said(tmp_path):

@@ -50,6 +50,7 @@ def test_answers_are_those_of_the_predictor(app, run):
         (b"[1]", 400, "body"),
         (b'{"texts": ["a"], "texts": ["b"]}', 400, "body"),
         (b'{"texts": ["a"], "more": 1}', 400, "body"),
+        (b'{"\\ud800": 1, "\\ud800": 2}', 400, "body"),
         (b'{"texts": "a"}', 400, "texts"),
         (b'{"texts": []}', 400, "texts"),
         (b'{"texts": [NaN]}', 400, "body"),
@@ -111,6 +112,30 @@ def test_paths_and_methods(app):
     assert (wrong.status, wrong.headers["allow"]) == (405, "POST")
     assert get(app, "/v1/models").json["models"][0]["labels"] == ["neg", "pos"]
     assert get(app, "/health").status == get(app, "/ready").status == 200
+
+
+def test_a_path_is_matched_to_its_end(app, closed):
+    for path in ("/health\n", "/health/", "/v1/predict/", "/v1/models//predict", "/v1/models/reviews/predict\n"):
+        refused = get(app, path)
+        assert refused.status == 404
+        assert refused.json["error"]["what"] == f"there is nothing at {path!a}"
+    for name in ("a/b", "a\nb", "{name}"):
+        refused = post(app, {"texts": ["a"]}, f"/v1/models/{name}/predict")
+        assert refused.status == 404
+        assert refused.json["error"]["what"] == f"there is no model {name!a}"
+    assert get(closed, "/health\n").status == 401
+
+
+def test_a_client_that_does_not_fetch_its_answer_is_let_go(run):
+    lines = []
+    app = front({"reviews": run.folder}, log=lines.append, limits=Limits(seconds=0.05))
+    scope = {"type": "http", "method": "GET", "path": "/health", "headers": [(b"host", b"localhost")]}
+
+    async def unread(message):
+        await asyncio.sleep(60)
+
+    asyncio.run(app(scope, None, unread))
+    assert (lines[0]["status"], lines[0]["gone"]) == (499, True)
 
 
 def test_a_token_is_asked_for(closed):

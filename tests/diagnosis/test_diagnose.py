@@ -137,7 +137,7 @@ def test_answers_are_held_back_and_say_so(run, tmp_path):
 
 def test_the_screen_shows_it_in_short(run):
     told = call("diagnose", run.folder, "--slice-by", "source", "--target-precision", "0.7").output
-    for words in ("Worst slices", "source: old form", "Mistakes to read first", "Calibration error", "precision 0.7"):
+    for words in ("Worst slices", "source: old form", "Most confident mistakes", "calibration error", "precision 0.7"):
         assert words in told
 
 

@@ -19,6 +19,8 @@ from warmstart.evaluation.run import RunFolder
 from warmstart.experiments import repeat as module
 from warmstart.experiments.repeat import read_results, repeat
 from warmstart.storage.locks import lock_holder, try_lock
+from warmstart.tasks.classify import Classify, ClassifyOptions
+from warmstart.tasks.score import Score, ScoreOptions
 
 TWO = {"plain": {}, "hot": {"training.learning_rate": 1e-2}}
 
@@ -147,9 +149,7 @@ import json, sys
 from warmstart.experiments.repeat import repeat
 class Say:
     def __getattr__(self, name):
-        from warmstart.tasks.classify import Classify, ClassifyOptions
-from warmstart.tasks.score import Score, ScoreOptions
-from warmstart.runtime.progress import silent
+        from warmstart.runtime.progress import silent
         return getattr(silent, name)
     def log(self, text):
         print(text, flush=True)

@@ -61,7 +61,10 @@ def test_the_best_recipe_is_written_and_its_model_alone_is_kept(asked, tmp_path,
     assert [one.state for one in found.trials] == ["complete"] * 2
     assert found.metric == "accuracy"
     assert found.best.value == max(one.value for one in found.trials)
-    assert load_recipe(tmp_path / "s" / "best.yaml").training.learning_rate == found.best.settings["training.learning_rate"]
+    assert (
+        load_recipe(tmp_path / "s" / "best.yaml").training.learning_rate
+        == found.best.settings["training.learning_rate"]
+    )
     kept = [path.parent.name for path in (tmp_path / "s" / "trials").glob("*/model")]
     assert kept == [str(found.best.number)]
     assert warmstart.load(found.run.folder).predict(["a good film"])

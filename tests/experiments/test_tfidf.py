@@ -47,7 +47,9 @@ def test_it_answers_as_scikit_learn_does_and_looks_like_a_run(counted, files, ru
 
 
 def test_it_takes_many_labels_and_pairs(counted, files):
-    row = counted({"name": "classify", "multi_label": True}, **{"data.train": files["many"], "data.label_separator": "|"})
+    row = counted(
+        {"name": "classify", "multi_label": True}, **{"data.train": files["many"], "data.label_separator": "|"}
+    )
     assert (row.headline, row.part) == ("micro_f1", "test")
     assert row.value > 0.5
     columns = {"text": "text", "pair": "other", "label": "label"}

@@ -1,1 +1,1 @@
-"""Baselines that take seconds and stand beside every fine-tuned model."""
+"""Baselines that take seconds, to compare a fine-tuned model with."""

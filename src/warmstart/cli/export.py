@@ -38,9 +38,9 @@ def command(
     if "int8" in result:
         rows.append({"engine": "onnx int8", result["headline"]: result["int8"]["value"], "numbers apart": "–"})
     screen.grid(f"{result['folder']}, checked on {result['rows']:,} of {result['of']:,} test rows", rows)
-    refused = result["engines"].get("openvino", {}).get("refused")
-    if refused:
-        screen.warn(f"not for --engine openvino: {refused}")
+    for name, engine in result["engines"].items():
+        if refused := engine.get("refused"):
+            screen.warn(f"not for --engine {name}: {refused}")
 
 
 def _apart(worst: dict[str, float | None], name: str) -> str:

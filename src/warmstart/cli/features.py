@@ -12,7 +12,7 @@ from warmstart.cli import options
 
 if TYPE_CHECKING:
     from warmstart.data.source import Source
-    from warmstart.inference.features import Row, Vectors
+    from warmstart.inference.features import TextRow, Vectors
 
 Layers = Annotated[
     str,
@@ -101,7 +101,9 @@ def command(
         screen.errors.print(f"{count:,} vectors of {shape} numbers in {out}", markup=False, highlight=False)
 
 
-def _with_locations(chunks: Iterable[tuple[list[Row], Vectors]], source: Source) -> Iterator[tuple[list[str], Vectors]]:
+def _with_locations(
+    chunks: Iterable[tuple[list[TextRow], Vectors]], source: Source
+) -> Iterator[tuple[list[str], Vectors]]:
     """The vectors, and where each row came from, as `reviews.csv:17`."""
     from warmstart.data.source import locate
 

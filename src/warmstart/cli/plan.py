@@ -23,27 +23,45 @@ SHORT = {
 """Recipe field of each option."""
 
 
-# Long because it takes the options of `fit` that say what is trained, and its own.
+Source = Annotated[
+    str | None,
+    typer.Argument(
+        help="A recipe (.yaml), or a data file to train on. Without it: pretraining from scratch, by its sizes.",
+        metavar="[RECIPE|FILE]",
+    ),
+]
+Hardware = Annotated[
+    str | None,
+    typer.Option(
+        "--hardware", help="A device of the table; `list` shows them. Default: this machine.", metavar="NAME|list"
+    ),
+]
+Measure = Annotated[
+    bool, typer.Option("--measure", help="Train on some batches here, and estimate time and memory from that.")
+]
+Price = Annotated[
+    float | None, typer.Option("--price", help="US dollars per hour, instead of the table's price.", min=0)
+]
+MaxSteps = Annotated[int | None, typer.Option("--max-steps", help="Optimizer steps. [training.max_steps]", min=1)]
+Sizes = Annotated[
+    str | None,
+    typer.Option(
+        "--shape",
+        help="Without data: what differs from BERT-base, of num_layers, hidden_size, intermediate_size, num_heads "
+        "and vocab_size.",
+        metavar="num_layers=12,hidden_size=768",
+    ),
+]
+Devices = Annotated[
+    int, typer.Option("--devices", help="Without data: the number of devices that share each step.", min=1)
+]
+
+
 def command(
-    source: Annotated[
-        str | None,
-        typer.Argument(
-            help="A recipe (.yaml), or a data file to train on. Without it: pretraining from scratch, by its sizes.",
-            metavar="[RECIPE|FILE]",
-        ),
-    ] = None,
-    hardware: Annotated[
-        str | None,
-        typer.Option(
-            "--hardware", help="A device of the table; `list` shows them. Default: this machine.", metavar="NAME|list"
-        ),
-    ] = None,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Train on some batches here, and estimate time and memory from that.")
-    ] = False,
-    price: Annotated[
-        float | None, typer.Option("--price", help="US dollars per hour, instead of the table's price.", min=0)
-    ] = None,
+    source: Source = None,
+    hardware: Hardware = None,
+    measure: Measure = False,
+    price: Price = None,
     model: options.Model = None,
     task: options.Task = None,
     recipe: options.From = None,
@@ -60,24 +78,12 @@ def command(
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
     epochs: options.Epochs = None,
-    max_steps: Annotated[
-        int | None, typer.Option("--max-steps", help="Optimizer steps. [training.max_steps]", min=1)
-    ] = None,
+    max_steps: MaxSteps = None,
     batch_size: options.BatchSize = None,
     max_tokens: options.MaxTokens = None,
     precision: options.Training = None,
-    shape: Annotated[
-        str | None,
-        typer.Option(
-            "--shape",
-            help="Without data: what differs from BERT-base, of num_layers, hidden_size, intermediate_size, num_heads "
-            "and vocab_size.",
-            metavar="num_layers=12,hidden_size=768",
-        ),
-    ] = None,
-    devices: Annotated[
-        int, typer.Option("--devices", help="Without data: the number of devices that share each step.", min=1)
-    ] = 1,
+    shape: Sizes = None,
+    devices: Devices = 1,
     json: options.Json = False,
 ) -> None:
     """Estimate the time, memory and cost of a recipe before running it."""

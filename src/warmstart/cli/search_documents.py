@@ -27,14 +27,15 @@ def search(
         return texts_by_id(iter_rows(source, TEXT_SCHEMA, Findings()), source)
 
     document_texts = texts(documents)
-    query_texts: dict[str, str] = texts(file) if file else {str(place): text for place, text in enumerate(queries, 1)}
+    query_texts: dict[str, str] = texts(file) if file else {str(number): text for number, text in enumerate(queries, 1)}
     index = Index.of(predictor, list(document_texts.values()), list(document_texts))
     keys = list(query_texts)
     for start in range(0, len(keys), CHUNK):
         some = keys[start : start + CHUNK]
         for key, hits in zip(some, index.search([query_texts[key] for key in some], top), strict=True):
             for rank, hit in enumerate(hits, 1):
-                yield {"query_id": key, "query": query_texts[key], "rank": rank, "document_id": hit.pop("id"), **hit}
+                retrieved = {"document_id": hit["id"], "document": hit["document"], "score": hit["score"]}
+                yield {"query_id": key, "query": query_texts[key], "rank": rank, **retrieved}
 
 
 def _source(run: str, file: str, fields: dict[str, Any]) -> Any:

@@ -78,7 +78,7 @@ def command(
             f"--max-replicas {max_replicas}: found fewer than --replicas {replicas}, expected as many or more"
         )
     from warmstart.deploy import cluster
-    from warmstart.inference.engines.opening import check_settled
+    from warmstart.inference.engine_selection import check_settled
 
     check_settled(engine, precision)
     cluster.import_ray(own=ray is None)
@@ -89,8 +89,8 @@ def command(
 
     models = open_models(runs)
     sock = listen(host, port)
-    place = f"[{host}]" if ":" in host else host
-    url = f"http://{place}:{sock.getsockname()[1]}"
+    address = f"[{host}]" if ":" in host else host
+    url = f"http://{address}:{sock.getsockname()[1]}"
     settings = ReplicaSettings(
         replicas, max_replicas or replicas, batch_size, batch_wait_ms / 1000, max_queue, precision, engine
     )

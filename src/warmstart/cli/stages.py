@@ -30,22 +30,22 @@ def command(
     if recipe:
         _show_recipe(recipe, json)
         return
-    kept = stored_stages(cache_folder() / "stages")
+    stages = stored_stages(cache_folder() / "stages")
     if prune:
-        removed = _chosen(kept, prune)
+        removed = _chosen(stages, prune)
         for stage in removed:
             remove_stage(stage)
-        kept = [stage for stage in kept if stage not in removed]
+        stages = [stage for stage in stages if stage not in removed]
         if not json:
             typer.echo(f"removed {len(removed)}: {', '.join(stage.folder.name for stage in removed) or 'none'}")
-    _show(kept, json)
+    _show(stages, json)
 
 
-def _chosen(kept: list[StoredStage], names: list[str]) -> list[StoredStage]:
+def _chosen(stages: list[StoredStage], names: list[str]) -> list[StoredStage]:
     """The stages to remove; a name that is none of them is an error."""
     from warmstart.errors import RunError, nearest
 
-    known = {stage.folder.name: stage for stage in kept}
+    known = {stage.folder.name: stage for stage in stages}
     chosen: dict[str, StoredStage] = {}
     for name in names:
         if name in ("all", "unfinished"):
@@ -57,7 +57,7 @@ def _chosen(kept: list[StoredStage], names: list[str]) -> list[StoredStage]:
     return list(chosen.values())
 
 
-def _show(kept: list[StoredStage], as_json: bool) -> None:
+def _show(stages: list[StoredStage], as_json: bool) -> None:
     from warmstart.cli import screen
 
     rows = [
@@ -68,10 +68,10 @@ def _show(kept: list[StoredStage], as_json: bool) -> None:
             "megabytes": round(stage.bytes / 1e6),
             "from": str(stage.identity.get("model", ""))[:22],
         }
-        for stage in kept
+        for stage in stages
     ]
     if as_json:
-        screen.print_json([{**row, "identity": stage.identity} for row, stage in zip(rows, kept, strict=True)])
+        screen.print_json([{**row, "identity": stage.identity} for row, stage in zip(rows, stages, strict=True)])
     elif rows:
         screen.grid("stages", rows)
     else:

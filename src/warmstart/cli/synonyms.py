@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from typer.core import TyperCommand
@@ -88,10 +88,10 @@ def option_here(command: TyperCommand, option: str) -> str | None:
     return _setting(command.params, here) if here else None
 
 
-def _setting(parameters: Sequence[object], field: str) -> str:
+def _setting(parameters: Sequence[Any], field: str) -> str:
     """How a verb sets a recipe field: by its own option, whose help ends with the field, or by `--set`."""
     key, _, value = field.partition(": ")
     for parameter in parameters:
-        if str(getattr(parameter, "help", "") or "").endswith(f"[{key}]"):
-            return str(getattr(parameter, "opts", [""])[0])
+        if str(getattr(parameter, "help", "")).endswith(f"[{key}]"):
+            return f"{parameter.opts[0]} {value}".strip()
     return f"--set {key}={value or '…'}"

@@ -44,7 +44,7 @@ def repeat(
 ) -> list[RunResult]:
     """Train every variant of a recipe with every seed into `folder/<variant>/seed-<n>`; one result per run.
 
-    A training with a NaN loss gives a result that says so; any other error stops, and the same call resumes. Seeds
+    A training with a NaN loss gives a failed result; any other error stops, and the same call resumes. Seeds
     come outermost: an experiment that was stopped has compared all variants on fewer seeds.
 
     Args:

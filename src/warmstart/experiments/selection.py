@@ -78,7 +78,7 @@ def _dev_value(result: RunResult) -> float | None:
 def publish_selection(selection: Selection, recipe: Recipe, folder: Path, parts: Parts, progress: Progress) -> Metrics:
     """Publish the selected model and its predictions into a run's folder; gives its metrics.
 
-    A model that is there is whole; the runs that it was made from may be gone by then.
+    A model that is there already is complete, and the runs that it was made from may be gone.
     """
     recover(folder / "model")
     sources = [result.folder / "model" for result in selection.results]

@@ -10,7 +10,7 @@ from warmstart.options import Value, Values, name_here
 from warmstart.recipe import HeadOptions, LayerOptions, Recipe, TrainingOptions, WindowOptions
 
 OWN, BASELINE = "recipe", "plain"
-"""The variant that is the recipe as it stands, and plain fine-tuning."""
+"""The variants that are the recipe as it is, and plain fine-tuning."""
 PLAIN: Values = {
     "training.learning_rate": 5e-5,
     "training.epochs": 3,

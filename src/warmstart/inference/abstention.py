@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from warmstart.data.schema import Value
 from warmstart.errors import RecipeError
-from warmstart.tasks.base import AnyTask
+from warmstart.tasks.base import Answer, AnyTask
 
 
 def check_min_confidence(task: AnyTask, min_confidence: float) -> None:
@@ -18,7 +18,7 @@ def check_min_confidence(task: AnyTask, min_confidence: float) -> None:
         )
 
 
-def abstain(task: AnyTask, answer: Mapping[str, Any], min_confidence: float) -> dict[str, Any]:
+def abstain(task: AnyTask, answer: Mapping[str, Value], min_confidence: float) -> Answer:
     """The answer with `answered`: false, and the label empty, where its probability is below the minimum."""
     sure = answer["probability"] >= min_confidence
     emptied = () if sure else task.answer_fields

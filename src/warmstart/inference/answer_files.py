@@ -7,16 +7,20 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from warmstart.data.schema import Value
 from warmstart.errors import RecipeError, nearest
 from warmstart.storage.files import atomic_file, open_atomic
 
-Answers = Iterable[Mapping[str, Any]]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Answers = Iterable[Mapping[str, Value]]
 
 
 def write_answers(answers: Answers, path: Path) -> int:
-    """Write answers and say how many; the file is there whole or not at all."""
+    """Write answers to a file, which is complete or absent; returns how many."""
     writers: dict[str, Callable[[Answers, Path], int]] = {
         ".jsonl": _jsonl,
         ".csv": _csv,
@@ -27,7 +31,7 @@ def write_answers(answers: Answers, path: Path) -> int:
     return writers[path.suffix](answers, path)
 
 
-def flat(answer: Mapping[str, Any]) -> dict[str, Any]:
+def flat(answer: Mapping[str, Value]) -> dict[str, Value]:
     """Mappings and lists as JSON text, for formats whose cells are plain."""
     return {
         name: json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
@@ -77,7 +81,7 @@ def _parquet(answers: Answers, path: Path) -> int:
     return count
 
 
-def _with_types(schema: Any) -> Any:
+def _with_types(schema: pa.Schema) -> pa.Schema:
     """An Arrow schema in which every column has a type: one of nothing but nulls is text."""
     import pyarrow as pa
 

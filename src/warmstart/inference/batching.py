@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from warmstart.tasks.base import AnyFeature
 from warmstart.tasks.shared.text_inputs import count_slices
 
 ROWS, TOKENS = 64, 8192
 """The most rows of tokens, and of tokens with their padding, that are computed at once."""
 
 
-def alike(features: Sequence[Mapping[str, Any]], most: int = ROWS, budget: int = TOKENS) -> Iterator[list[int]]:
-    """The places of features that share a batch, shortest first: like lengths waste the least padding.
+def group_by_length(features: Sequence[AnyFeature], most: int = ROWS, budget: int = TOKENS) -> Iterator[list[int]]:
+    """The indices of features that share a batch, shortest first: like lengths waste the least padding.
 
     Args:
         most: Rows of tokens in a batch; a text of more slices than that comes alone.
@@ -20,24 +20,24 @@ def alike(features: Sequence[Mapping[str, Any]], most: int = ROWS, budget: int =
     """
     counts = [count_slices(feature) for feature in features]
     lengths = [
-        len(feature["input_ids"]) if count is None else max(map(len, feature["input_ids"]))
-        for feature, count in zip(features, counts, strict=True)
+        len(feature["input_ids"]) if slices is None else max(map(len, feature["input_ids"]))
+        for feature, slices in zip(features, counts, strict=True)
     ]
     chosen: list[int] = []
-    held = 0
+    count = 0
     for index in sorted(range(len(features)), key=lengths.__getitem__):
         own = counts[index] or 1
         # Sorted, so this feature is the longest of its batch: all are padded to its length.
-        if chosen and (held + own > most or (held + own) * lengths[index] > budget):
+        if chosen and (count + own > most or (count + own) * lengths[index] > budget):
             yield chosen
-            chosen, held = [], 0
+            chosen, count = [], 0
         chosen.append(index)
-        held += own
+        count += own
     if chosen:
         yield chosen
 
 
-def size(feature: Mapping[str, Any]) -> int:
+def count_tokens(feature: AnyFeature) -> int:
     """The tokens of a feature, over all its slices."""
     ids = feature["input_ids"]
     return len(ids) if count_slices(feature) is None else sum(map(len, ids))

@@ -29,28 +29,28 @@ class Ensemble(torch.nn.Module):
     """Models with the same inputs and outputs, called as one.
 
     Args:
-        how: As `Task.mixing` says.
+        averaging: As `Task.ensemble_averaging` has it.
     """
 
-    def __init__(self, members: Sequence[PreTrainedModel], how: Averaging) -> None:
+    def __init__(self, members: Sequence[PreTrainedModel], averaging: Averaging) -> None:
         super().__init__()
         self.members = torch.nn.ModuleList(members)
-        self.how = how
+        self.averaging = averaging
         self.config = members[0].config
 
     def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """Each output of a name, mixed over the members; logits again, so that a task reads them as any."""
         each = [dict(member(**inputs).items()) for member in self.members]
         names = [name for name, one in each[0].items() if torch.is_tensor(one)]
-        return {name: mix([one[name] for one in each], self.how) for name in names}
+        return {name: average_outputs([one[name] for one in each], self.averaging) for name in names}
 
 
-def mix(outputs: Sequence[torch.Tensor], how: Averaging) -> torch.Tensor:
-    """Logits whose chances are the mean of those that the given logits say, or the mean of the logits themselves."""
+def average_outputs(outputs: Sequence[torch.Tensor], averaging: Averaging) -> torch.Tensor:
+    """Logits whose probabilities are the mean of those of the given logits, or the mean of the logits themselves."""
     every = torch.stack([one.double() for one in outputs])
-    if how == "softmax":
+    if averaging == "softmax":
         return every.log_softmax(-1).logsumexp(0) - torch.tensor(len(outputs)).double().log()
-    if how == "sigmoid":
+    if averaging == "sigmoid":
         yes, no = (torch.nn.functional.logsigmoid(one).logsumexp(0) for one in (every, -every))
         return yes - no
     return every.mean(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,13 @@ from warmstart.storage.files import atomic_file, open_atomic_binary
 Chunks = Iterable[tuple[list[str], npt.NDArray[np.float32]]]
 """Places of some rows, and their vectors."""
 
-KINDS: dict[str, type[np.floating[Any]]] = {"fp32": np.float32, "fp16": np.float16}
+StoredVectors: TypeAlias = npt.NDArray[np.floating[Any]]
+FloatType: TypeAlias = type[np.float32] | type[np.float16]
+KINDS: dict[str, FloatType] = {"fp32": np.float32, "fp16": np.float16}
 
 
 def write_vectors(chunks: Chunks, path: Path, shape: tuple[int, ...], store: str = "fp32") -> int:
-    """Write vectors and say how many; the file is there whole or not at all.
+    """Write vectors to a file, which is complete or absent; returns how many.
 
     A Parquet file has `row`, where a text came from, and `vector`, a list of one length (of such lists, where a text
     has several layers); an `.npy` file has the vectors alone, in the order of the rows.
@@ -33,7 +35,7 @@ def write_vectors(chunks: Chunks, path: Path, shape: tuple[int, ...], store: str
 
 
 def check_out(path: Path, store: str) -> None:
-    """Refuse a file or a number format that cannot be written, before anything is computed."""
+    """Refuse a file or a precision that cannot be written, before anything is computed."""
     if path.suffix not in _WRITERS:
         raise RecipeError(f"--out {path}: found suffix {path.suffix!r}; {nearest(path.suffix, _WRITERS)}")
     if not path.parent.is_dir():
@@ -42,21 +44,21 @@ def check_out(path: Path, store: str) -> None:
         raise RecipeError(f"--dtype: found {store!r}; {nearest(store, KINDS)}")
 
 
-def _stored(chunks: Chunks, kind: Any) -> Iterable[tuple[list[str], npt.NDArray[Any]]]:
+def _stored(chunks: Chunks, kind: FloatType) -> Iterable[tuple[list[str], StoredVectors]]:
     """The vectors as they are stored, refusing numbers that a smaller format cannot hold."""
-    for places, vectors in chunks:
+    for locations, vectors in chunks:
         with np.errstate(over="ignore"):
-            small = vectors.astype(kind, copy=False)
+            small: StoredVectors = vectors.astype(kind, copy=False)
         lost = np.isinf(small).reshape(len(small), -1).any(axis=1) & np.isfinite(vectors).reshape(len(small), -1).all(
             axis=1
         )
         if lost.any():
-            where = places[int(lost.argmax())]
+            where = locations[int(lost.argmax())]
             raise ModelError(f"{where}: its vector has a number that fp16 cannot hold (past 65504); use --dtype fp32")
-        yield places, small
+        yield locations, small
 
 
-def _parquet(chunks: Chunks, path: Path, shape: tuple[int, ...], kind: Any) -> int:
+def _parquet(chunks: Chunks, path: Path, shape: tuple[int, ...], kind: FloatType) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -66,29 +68,29 @@ def _parquet(chunks: Chunks, path: Path, shape: tuple[int, ...], kind: Any) -> i
     schema = pa.schema([("row", pa.string()), ("vector", vector)])
     count = 0
     with atomic_file(path) as staging, pq.ParquetWriter(staging, schema) as writer:
-        for places, vectors in chunks:
+        for locations, vectors in chunks:
             array = pa.array(vectors.reshape(-1))
             for size in reversed(shape):
                 array = pa.FixedSizeListArray.from_arrays(array, size)
-            writer.write_batch(pa.record_batch([pa.array(places, pa.string()), array], schema=schema))
-            count += len(places)
+            writer.write_batch(pa.record_batch([pa.array(locations, pa.string()), array], schema=schema))
+            count += len(locations)
     return count
 
 
-def _npy(chunks: Chunks, path: Path, shape: tuple[int, ...], kind: Any) -> int:
+def _npy(chunks: Chunks, path: Path, shape: tuple[int, ...], kind: FloatType) -> int:
     count = 0
     with open_atomic_binary(path) as file:
         _header(file, count, shape, kind)
-        for places, vectors in chunks:
+        for locations, vectors in chunks:
             file.write(np.ascontiguousarray(vectors).data)
-            count += len(places)
+            count += len(locations)
         # NumPy leaves room in the header for a count of any size, so that it can be put right in place.
         file.seek(0)
         _header(file, count, shape, kind)
     return count
 
 
-def _header(file: BinaryIO, count: int, shape: tuple[int, ...], kind: Any) -> None:
+def _header(file: BinaryIO, count: int, shape: tuple[int, ...], kind: FloatType) -> None:
     about = {"descr": np.lib.format.dtype_to_descr(np.dtype(kind)), "fortran_order": False, "shape": (count, *shape)}
     np.lib.format.write_array_header_1_0(file, about)
 

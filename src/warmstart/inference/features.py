@@ -10,15 +10,16 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from warmstart.data.schema import Value
 from warmstart.errors import DataError, ModelError, RecipeError
-from warmstart.inference.batching import ROWS, alike
+from warmstart.inference.batching import ROWS, group_by_length
 from warmstart.inference.ensembles import MEMBERS, members_of
 from warmstart.inference.predictor import Text, model_folder
 from warmstart.models.hidden_states import build_pooling, hidden_states
@@ -31,7 +32,7 @@ from warmstart.tasks.shared.text_inputs import encode_texts, pad
 from warmstart.text.windows import DEFAULT_TOKENS, Frame, Truncation, Window
 
 Vectors = npt.NDArray[np.float32]
-Row = Mapping[str, Any]
+TextRow: TypeAlias = Mapping[str, Value]
 BUFFER = 1024
 """Rows read ahead, so that those of like length can share a batch; their vectors are held, too."""
 LEARNED = {"layers": "scalar-mix", "pooling": "attention"}
@@ -116,7 +117,7 @@ class Extractor:
 
     def stream(
         self, texts: Iterable[Text], batch_size: int = ROWS, advance: Callable[[int], object] = lambda count: None
-    ) -> Iterator[tuple[list[Row], Vectors]]:
+    ) -> Iterator[tuple[list[TextRow], Vectors]]:
         """Some rows at a time with their vectors, in order, reading ahead no more than a buffer of rows.
 
         Args:
@@ -140,14 +141,14 @@ class Extractor:
         except ValueError as error:
             raise RecipeError(f"window: {error}") from None
 
-    def _vectors(self, rows: Sequence[Row], pair: bool, batch: int, advance: Callable[[int], object]) -> Vectors:
+    def _vectors(self, rows: Sequence[TextRow], pair: bool, batch: int, advance: Callable[[int], object]) -> Vectors:
         names = ("text", "pair") if pair else ("text",)
         columns = {name: [row[name] for row in rows] for name in names}
         features = encode_texts(columns, self.tokenizer, self.window, pair)
         for feature in features:
             self.cut.add(feature)
         vectors = np.empty((len(rows), self.width), np.float32)
-        for chosen in alike(features, batch):
+        for chosen in group_by_length(features, batch):
             vectors[chosen] = self._run(pad([features[index] for index in chosen], self.tokenizer), batch)
             advance(len(chosen))
         return vectors.reshape(len(rows), *self.shape)
@@ -181,7 +182,7 @@ def _open(model: str | Path) -> tuple[str, Window | None]:
 
 
 def _window(trained: Window | None, max_tokens: int | None, method: str | None, most: int) -> Window:
-    """The window that is asked for, else the one trained with, else the head of what the encoder takes."""
+    """The window of the arguments, else the one trained with, else the head of what the encoder takes."""
     if max_tokens is not None and max_tokens > most:
         raise RecipeError(f"max_tokens: found {max_tokens}, but the encoder takes at most {most} tokens")
     try:
@@ -194,11 +195,11 @@ def _window(trained: Window | None, max_tokens: int | None, method: str | None, 
         raise RecipeError(f"window: {error}") from None
 
 
-def _rows(texts: Iterable[Text]) -> Iterator[Row]:
+def _rows(texts: Iterable[Text]) -> Iterator[TextRow]:
     """Texts in any of their forms as rows, refusing what is none, and texts among pairs."""
     wanted: set[str] = set()
     for number, text in enumerate(texts, 1):
-        row: Row = {"text": text} if isinstance(text, str) else text if isinstance(text, Mapping) else {}
+        row: TextRow = {"text": text} if isinstance(text, str) else text if isinstance(text, Mapping) else {}
         if isinstance(text, list | tuple) and len(text) == 2:
             row = {"text": text[0], "pair": text[1]}
         columns = set(row) & {"text", "pair"}

@@ -8,31 +8,34 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from transformers import PreTrainedTokenizerBase
 
+from warmstart.data.schema import Value
 from warmstart.errors import ModelError
-from warmstart.inference.batching import ROWS, alike, size
-from warmstart.inference.engines.base import Engine
-from warmstart.inference.engines.opening import Opener, check_names
-from warmstart.inference.engines.trial import settle
+from warmstart.inference.batching import ROWS, count_tokens, group_by_length
+from warmstart.inference.engine_selection import check_names, load_engine
+from warmstart.inference.engine_trial import EngineTrial, settle
+from warmstart.inference.engines.base import Engine, ModelSource
 from warmstart.inference.ensembles import Ensemble, members_of
 from warmstart.models.architectures import is_pooled
 from warmstart.models.loading import load_config, load_model, load_tokenizer, max_tokens_of
 from warmstart.storage.artifacts import verify
-from warmstart.tasks.base import AnyTask
+from warmstart.tasks.base import Answer, AnyFeature, AnyTask, Input
 from warmstart.tasks.shared.protocols import EncodesQueries, HasTensors, ReadsWindows, extended_model
 from warmstart.tasks.shared.saved_task import FILE, open_task
 from warmstart.text.windows import Frame, Truncation, Window
 
-Text = str | Sequence[Any] | Mapping[str, Any]
+Text: TypeAlias = Input
 """A text, a pair of texts, or a row with the task's columns."""
 
-Encoded = tuple[Mapping[str, Any], list[dict[str, Any]]]
+InputRow: TypeAlias = Mapping[str, Value]
+"""A row of the columns that the task reads."""
+Encoded: TypeAlias = tuple[InputRow, list[AnyFeature]]
 """A row and its features."""
 BUFFER, BUFFERED = 16384, 1 << 20
 """Features, and tokens of them, read ahead, so that those of like length can share a batch."""
@@ -63,52 +66,62 @@ class Predictor:
         self.task = task
         self.window = window
         self.cut = Truncation()
-        self.trial: dict[str, Any] | None = None
+        self.trial: EngineTrial | None = None
         self.temperature = temperature if task.single_choice else 1.0
 
     @classmethod
-    def load(cls, path: str | Path, precision: str = "fp32", engine: str = "torch") -> Predictor:
-        """Open a run, or the model folder of one.
+    def load(
+        cls,
+        path: str | Path,
+        precision: str = "fp32",
+        engine: str = "torch",
+        task: type[AnyTask] | None = None,
+    ) -> Predictor:
+        """Load a run, or the model folder of one.
 
         Args:
             engine: `torch`; `onnx` or `openvino`, which need an export of the run; or `auto`, the fastest of those in
                 a trial of a few seconds on the first texts.
             precision: `fp32` (what plain `transformers` computes), `bf16`, `fp16`, `int8`, or `auto` for the fastest.
+            task: The class of the task, where the run was trained with one that no package registers. What a model
+                folder names is never imported.
         """
         check_names(engine, precision)
         folder = model_folder(path)
         members = members_of(folder, verify(folder)) or [folder]
         config = load_config(str(members[0]))
-        task, saved = open_task(folder, config)
+        opened, saved = open_task(folder, config, task)
         window = saved.window
         tokenizer = load_tokenizer(str(members[0]))
-        if window.method == "slices" and not (isinstance(task, ReadsWindows) or is_pooled(config)):
+        if window.method == "slices" and not (isinstance(opened, ReadsWindows) or is_pooled(config)):
             raise ModelError(f"{folder / FILE}: window.method: found slices, but the model in config.json takes none")
-        _check_window(folder, window, max_tokens_of(config, tokenizer), Frame.of(tokenizer, task.pair), task.pair)
-        if isinstance(task, HasTensors):
-            task.load_tensors(members[0])
+        _check_window(folder, window, max_tokens_of(config, tokenizer), Frame.of(tokenizer, opened.pair), opened.pair)
+        if isinstance(opened, HasTensors):
+            opened.load_tensors(members[0])
 
         def model() -> torch.nn.Module:
-            loaded = (load_model(str(member), task.auto_class, {}, tokenizer).model for member in members)
-            both = zip(loaded, members, strict=True)
-            return _as_one([extended_model(task, model, member) for model, member in both], task)
+            models = (load_model(str(member), opened.auto_class, {}, tokenizer).model for member in members)
+            both = zip(models, members, strict=True)
+            return _ensemble([extended_model(opened, model, member) for model, member in both], opened)
 
-        opened = Opener(folder, config, model).open(engine, precision)
-        return cls(opened, tokenizer, task, window, saved.temperature)
+        loaded = load_engine(ModelSource(folder, config, model), engine, precision)
+        return cls(loaded, tokenizer, opened, window, saved.temperature)
 
-    def by(self, engine: Engine) -> Predictor:
+    def with_engine(self, engine: Engine) -> Predictor:
         """The same model with another engine."""
         return Predictor(engine, self.tokenizer, self.task, self.window, self.temperature)
 
-    def predict(self, texts: Sequence[Text], batch: int = ROWS) -> list[dict[str, Any]]:
+    def predict(self, texts: Sequence[Text], batch_size: int = ROWS) -> list[Answer]:
         """One answer for each text.
 
         Args:
-            batch: The most rows of tokens that are computed at once; a text in slices has several.
+            batch_size: The most rows of tokens that are computed at once; a text in slices has several.
         """
-        return list(self.stream((self.task.parse_input(text, number) for number, text in enumerate(texts, 1)), batch))
+        return list(
+            self.stream((self.task.parse_input(text, number) for number, text in enumerate(texts, 1)), batch_size)
+        )
 
-    def stream(self, rows: Iterable[Mapping[str, Any]], batch: int = ROWS) -> Iterator[dict[str, Any]]:
+    def stream(self, rows: Iterable[InputRow], batch_size: int = ROWS) -> Iterator[Answer]:
         """One answer for each row, in order, reading ahead no more than a buffer of features."""
         pending = iter(rows)
         held: list[Encoded] = []
@@ -117,32 +130,32 @@ class Predictor:
             encoded = self.encode(chunk)
             held += encoded
             count += sum(len(features) for _, features in encoded)
-            tokens += sum(size(feature) for _, features in encoded for feature in features)
+            tokens += sum(count_tokens(feature) for _, features in encoded for feature in features)
             if count >= BUFFER or tokens >= BUFFERED:
-                yield from self._answer(held, batch)
+                yield from self._answer(held, batch_size)
                 held, count, tokens = [], 0, 0
         if held:
-            yield from self._answer(held, batch)
+            yield from self._answer(held, batch_size)
 
-    def encode(self, rows: Sequence[Mapping[str, Any]]) -> list[Encoded]:
+    def encode(self, rows: Sequence[InputRow]) -> list[Encoded]:
         """Each row with its features; counts what the window truncates."""
-        given = {name: [row[name] for row in rows] for name in self.task.input_columns if name in rows[0]}
+        columns = {name: [row[name] for row in rows] for name in self.task.input_columns if name in rows[0]}
         encoded: list[Encoded] = [(row, []) for row in rows]
         encode = self.task.encode_query if isinstance(self.task, EncodesQueries) else self.task.encode
-        for number, feature in enumerate(encode(given, self.tokenizer, self.window)):
+        for number, feature in enumerate(encode(columns, self.tokenizer, self.window)):
             encoded[feature.get("sample", number)][1].append(feature)
         for _, features in encoded:
             self.cut.add(features[0])
         return encoded
 
-    def _answer(self, held: Sequence[Encoded], batch: int) -> Iterator[dict[str, Any]]:
+    def _answer(self, held: Sequence[Encoded], batch_size: int) -> Iterator[Answer]:
         """The answers to rows; of a computed feature, only what the task decodes from its outputs is held."""
         flat = [feature for _, features in held for feature in features]
-        batch = min(batch, self.task.max_batch or batch)
+        batch_size = min(batch_size, self.task.max_batch or batch_size)
         self.engine, trial = settle(self.engine, flat, self.collate)
         self.trial = trial or self.trial
-        parts: list[Any] = [None] * len(flat)
-        for chosen in alike(flat, batch):
+        parts: list[object] = [None] * len(flat)
+        for chosen in group_by_length(flat, batch_size):
             together = [flat[index] for index in chosen]
             for index, part in zip(chosen, self.task.decode(self._outputs(together), together), strict=True):
                 parts[index] = part
@@ -151,28 +164,28 @@ class Predictor:
             yield self.task.merge(row, features, parts[start : start + len(features)])
             start += len(features)
 
-    def compute(self, features: Sequence[Mapping[str, Any]], name: str, batch: int = ROWS) -> npt.NDArray[np.float32]:
+    def compute(self, features: Sequence[AnyFeature], name: str, batch_size: int = ROWS) -> npt.NDArray[np.float32]:
         """One of the model's outputs, by its name, for features of one row each; counts what the window truncates."""
         by_index: dict[int, npt.NDArray[np.float32]] = {}
         for feature in features:
             self.cut.add(feature)
-        for chosen in alike(features, batch):
+        for chosen in group_by_length(features, batch_size):
             outputs = self._outputs([features[index] for index in chosen])[name].numpy()
             by_index.update(zip(chosen, outputs, strict=True))
         return np.stack([by_index[index] for index in range(len(features))])
 
-    def _outputs(self, features: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+    def _outputs(self, features: Sequence[AnyFeature]) -> dict[str, torch.Tensor]:
         outputs = self.engine.compute(self.collate(features))
         if self.temperature != 1.0:
             outputs["logits"] = outputs["logits"] / self.temperature
         return outputs
 
-    def collate(self, features: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+    def collate(self, features: Sequence[AnyFeature]) -> dict[str, torch.Tensor]:
         """Features as one padded batch, as an engine takes it."""
         return self.task.collate(list(map(dict, features)), self.tokenizer)
 
 
-def _as_one(models: Sequence[torch.nn.Module], task: AnyTask) -> torch.nn.Module:
+def _ensemble(models: Sequence[torch.nn.Module], task: AnyTask) -> torch.nn.Module:
     """The model, or several as an ensemble."""
     if len(models) == 1:
         return models[0]
@@ -182,7 +195,7 @@ def _as_one(models: Sequence[torch.nn.Module], task: AnyTask) -> torch.nn.Module
     return Ensemble(models, how)
 
 
-def _chunk(rows: Iterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _chunk(rows: Iterator[InputRow]) -> list[InputRow]:
     """The next rows, as many as are turned into features at a time."""
     chunk, size = [], 0
     for row in itertools.islice(rows, CHUNK):

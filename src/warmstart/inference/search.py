@@ -7,14 +7,14 @@ index.search(["how are glacier caves formed?"], top=5)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from warmstart.errors import RecipeError
 from warmstart.inference.batching import ROWS
 from warmstart.inference.predictor import Predictor
-from warmstart.tasks.base import AnyTask
+from warmstart.tasks.base import Answer, AnyTask, Columns
 from warmstart.tasks.shared.nearest_neighbours import Neighbours, Vectors
 from warmstart.tasks.shared.protocols import SearchesDocuments
 
@@ -22,6 +22,14 @@ CHUNK = 1024
 """Texts whose tokens are held at a time."""
 DEPTH = 1000
 """How far down a ranking is measured, as is usual for average precision."""
+
+
+class SearchHit(TypedDict):
+    """A document that was retrieved."""
+
+    id: str | int
+    document: str
+    score: float
 
 
 class Index:
@@ -46,17 +54,17 @@ class Index:
         """Compute the documents' vectors."""
         return cls(predictor, documents, vectors_of(predictor, documents, "document"), ids)
 
-    def search(self, queries: Sequence[str], top: int = 20) -> list[list[dict[str, Any]]]:
+    def search(self, queries: Sequence[str], top: int = 20) -> list[list[SearchHit]]:
         """The closest documents to each query, best first, each with its `id`, `document` and `score`."""
         if not queries:
             return []
-        scores, places = self.neighbours.closest(vectors_of(self.predictor, queries, "query"), top)
+        scores, indices = self.neighbours.closest(vectors_of(self.predictor, queries, "query"), top)
         return [
             [
                 {"id": self.ids[at] if self.ids else at, "document": self.documents[at], "score": score}
                 for score, at in zip(*row, strict=True)
             ]
-            for row in zip(scores.tolist(), places.tolist(), strict=True)
+            for row in zip(scores.tolist(), indices.tolist(), strict=True)
         ]
 
 
@@ -85,9 +93,7 @@ def searches_documents(task: AnyTask, collection: bool) -> bool:
     return isinstance(task, SearchesDocuments) and task.searches_documents(collection)
 
 
-def rank_rows(
-    predictor: Predictor, rows: Mapping[str, Sequence[Any]], collection: Mapping[str, Sequence[Any]] | None = None
-) -> Iterator[dict[str, Any]]:
+def rank_rows(predictor: Predictor, rows: Columns, collection: Columns | None = None) -> Iterator[Answer]:
     """Each row's score, and the rank of its document among all that could have been found for its query.
 
     A rank below `DEPTH` is None. All documents of the rows can be found, or those of the collection.
@@ -103,23 +109,23 @@ def rank_rows(
     documents |= {text: text for text in rows.get("negative", ())}
     if collection is not None:
         documents = dict(zip(collection["id"], collection["text"], strict=True))
-    number = {key: place for place, key in enumerate(documents)}
+    index_of = {key: index for index, key in enumerate(documents)}
     wanted: dict[str, list[int]] = {}
-    for place, key in enumerate(query_ids):
-        wanted.setdefault(key, []).append(place)
-    answers: list[dict[str, Any]] = [{} for _ in query_ids]
+    for row, key in enumerate(query_ids):
+        wanted.setdefault(key, []).append(row)
+    answers: list[Answer] = [{} for _ in query_ids]
     for key, best, score in _rankings(predictor, queries, list(documents.values())):
-        rank = {at: place for place, at in enumerate(best, 1)}
-        for place in wanted[key]:
-            at = number[document_ids[place]]
-            answers[place] = {"score": score(at), "rank": rank.get(at)}
+        ranks = {index: rank for rank, index in enumerate(best, 1)}
+        for row in wanted[key]:
+            index = index_of[document_ids[row]]
+            answers[row] = {"score": score(index), "rank": ranks.get(index)}
     yield from answers
 
 
 def _rankings(
     predictor: Predictor, queries: Mapping[str, str], documents: Sequence[str]
 ) -> Iterator[tuple[str, list[int], Callable[[int], float]]]:
-    """Of each query the places of the best documents, best first, and the score of any."""
+    """Of each query the indices of the best documents, best first, and the score of any."""
     if not predictor.engine.gives_vectors:
         # A cross-encoder has to read every pair.
         for key, query in queries.items():
@@ -133,6 +139,6 @@ def _rankings(
     for start in range(0, len(keys), CHUNK):
         chunk = keys[start : start + CHUNK]
         query_vectors = vectors_of(predictor, [queries[key] for key in chunk], "query")
-        _, places = neighbours.closest(query_vectors, DEPTH)
-        for key, query_vector, best in zip(chunk, query_vectors, places.tolist(), strict=True):
+        _, indices = neighbours.closest(query_vectors, DEPTH)
+        for key, query_vector, best in zip(chunk, query_vectors, indices.tolist(), strict=True):
             yield key, best, (vectors @ query_vector).item

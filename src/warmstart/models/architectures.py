@@ -1,7 +1,8 @@
 """What a model's structure does not show: one entry an architecture, the only place that knows one by name.
 
 Another package adds an architecture by an entry point of the group `warmstart.architectures`, named by the `model_type`
-of its configuration and leading to an `ArchitectureSpec`.
+of its configuration and leading to an `ArchitectureSpec`. The module with the spec registers the architecture's classes
+with `AutoConfig` and `AutoModel` of transformers.
 """
 
 from __future__ import annotations
@@ -112,8 +113,16 @@ def encoder_config(config: PretrainedConfig) -> PretrainedConfig:
 def spec_of(config: PretrainedConfig | None) -> ArchitectureSpec:
     """What is known of a config's architecture; nothing where the model's structure shows all."""
     name = getattr(encoder_config(config), "model_type", "")
-    if name not in ARCHITECTURES and name not in plugins.names("architectures"):
-        return ArchitectureSpec()
+    return load_architecture(name) if name in ARCHITECTURES or is_plugin(name) else ArchitectureSpec()
+
+
+def is_plugin(name: object) -> bool:
+    """Whether another package adds the architecture of this `model_type`."""
+    return name in plugins.names("architectures")
+
+
+def load_architecture(name: str) -> ArchitectureSpec:
+    """The entry of an architecture; importing that of another package registers its classes with transformers."""
     spec = plugins.load("architectures", name, ARCHITECTURES)
     if not isinstance(spec, ArchitectureSpec):
         raise PluginError(

@@ -13,7 +13,7 @@ import torch
 import transformers
 
 from warmstart.errors import ModelError, PluginError, RecipeError
-from warmstart.models.architectures import encoder_config, is_pooled, spec_of
+from warmstart.models.architectures import encoder_config, is_plugin, is_pooled, load_architecture, spec_of
 from warmstart.models.heads.pooled import build_encoder, encoder_class, encoder_kwargs
 from warmstart.models.heads.selection import SEQUENCE, HeadChoice, check_stock_head, head_config, pooled_class
 from warmstart.models.japanese_tokenizers import add_token_type_ids, missing_extra
@@ -21,6 +21,7 @@ from warmstart.models.layer_map import LayerMap
 from warmstart.models.reinit import reinitialize_parameters
 from warmstart.models.security.folder import WEIGHTS, check_folder
 from warmstart.models.security.tensors import bytes_of_weights
+from warmstart.runtime import plugins
 
 if TYPE_CHECKING:
     from torch import nn
@@ -50,6 +51,10 @@ class LoadedModel:
 def load_config(name: str) -> PretrainedConfig:
     """The config of a model; runs no code that comes with it."""
     with _model_errors(name, "config.json"):
+        if plugins.names("architectures") and not Path(name).exists():
+            kind = transformers.PreTrainedConfig.get_config_dict(name)[0].get("model_type")
+            if is_plugin(kind):
+                load_architecture(kind)
         return transformers.AutoConfig.from_pretrained(name, **_flags(name))
 
 

@@ -1,4 +1,4 @@
-"""Before a training: rows that need others beside them, such as a query its hard negatives."""
+"""Before a training: rows that are trained together with others, such as a query with its hard negatives."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from warmstart.evaluation.records import forgetting as forgetting_record
 from warmstart.evaluation.records import training as training_record
 from warmstart.evaluation.records.files import write_record
 from warmstart.evaluation.records.training import TrainingRecord, WindowRecord
-from warmstart.inference.engines.pytorch import Torch
+from warmstart.inference.engines.torch import TorchEngine
 from warmstart.inference.predictor import Predictor
 from warmstart.models.added_tokens import add_tokens, resize_embeddings
 from warmstart.models.heads.selection import HeadChoice
@@ -98,7 +98,7 @@ class PreparedTraining:
     @property
     def predictor(self) -> Predictor:
         """The model as it is now."""
-        engine = Torch(self.loaded.model, self.settings.precision)
+        engine = TorchEngine(self.loaded.model, self.settings.precision)
         return Predictor(engine, self.tokenizer, self.task, self.window)
 
     def window_record(self) -> WindowRecord:
@@ -137,7 +137,7 @@ def prepare_training(
         check_slices(loaded.model, task, window)
     train_rows, path = parts.tables["train"], work / "train.arrow"
     if isinstance(task, ArrangesRows) and task.arranges_rows:
-        untrained = Torch(task.embedding_model(loaded.model), recipe.training.precision)
+        untrained = TorchEngine(task.embedding_model(loaded.model), recipe.training.precision)
         embedder = Predictor(untrained, tokenizer, task, window)
         train_rows = arrange(train_rows, embedder, work / "arranged.arrow", parts.findings, recipe.seed)
     encoder = RowEncoder(task, tokenizer, window)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from warmstart.data.arrow_files import open_arrow, write_arrow
 from warmstart.errors import RecipeError
-from warmstart.inference.batching import alike
+from warmstart.inference.batching import group_by_length
 from warmstart.models.precision import Precision, resolve_precision
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
@@ -88,7 +88,7 @@ class FeatureWriter:
                     for values in zip(*plain.values(), strict=True)
                 ]
                 arrays: list[Vector] = [_NOTHING] * len(inputs)
-                for chosen in alike(inputs):
+                for chosen in group_by_length(inputs):
                     batch = self._features([inputs[index] for index in chosen], precision)
                     for index, array in zip(chosen, batch, strict=True):
                         arrays[index] = array

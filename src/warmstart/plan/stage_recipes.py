@@ -62,13 +62,13 @@ def _multitask(
 ) -> list[tuple[str, Recipe]]:
     """Each task of a multi-task stage, with as many steps as it has batches."""
     training = options.training
-    rows = [len(read_rows(one, cache_folder(), progress).tables["train"]) for one in stage.tasks.values()]
+    rows = [len(read_rows(recipe, cache_folder(), progress).tables["train"]) for recipe in stage.tasks.values()]
     an_epoch = sum(math.ceil(count / training.batch_size) for count in rows)
     steps = training.max_steps or math.ceil(count_epochs(Settings(**training.model_dump()), an_epoch) * an_epoch)
     parts = task_shares(rows, options.sampling, options.temperature or TEMPERATURE)
     own = steps_per_task(parts, max(steps, len(rows)))
     limited = [training.model_copy(update={"max_steps": count}) for count in own]
     return [
-        (f"multitask: {name}", one.model_copy(update={"model": model, "training": each}))
-        for (name, one), each in zip(stage.tasks.items(), limited, strict=True)
+        (f"multitask: {name}", recipe.model_copy(update={"model": model, "training": each}))
+        for (name, recipe), each in zip(stage.tasks.items(), limited, strict=True)
     ]

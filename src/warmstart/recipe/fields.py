@@ -7,7 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from warmstart.options import Options, Value, Values
+from warmstart.options import OneOf, Options, Value, Values
+from warmstart.runtime import plugins
 from warmstart.text import windows
 
 Fraction = Annotated[float, Field(ge=0, lt=1)]
@@ -226,7 +227,7 @@ class HeadOptions(Options):
     """The layers the head reads: `last`; one by its number (0 the embeddings, 1 the first block, -1 the last);
     `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N, or of `all`, as `concat-4`; `scalar-mix`, a learned weighted
     mean."""
-    pooling: Literal["auto", "cls", "mean", "max", "last", "last+max+mean", "attention"] = "auto"
+    pooling: Annotated[str, OneOf(lambda: ("auto", *plugins.names("poolings")))] = "auto"
     """The tokens the head reads: the first (`cls`), the `last`, the `mean` or `max` of all, three of these concatenated
     (`last+max+mean`), or a mean weighted by learned `attention`. auto: what the encoder's stock head reads, else
     `mean`. The heads of `tag` and `span` read every token."""
@@ -243,9 +244,7 @@ class TrainingOptions(Options):
 
     learning_rate: Annotated[float, Field(gt=0)] = 5e-5
     """The peak learning rate."""
-    lr_schedule: Literal[
-        "linear", "cosine", "constant", "slanted-triangular", "reverse-annealing", "warmup-stable-decay"
-    ] = "linear"
+    lr_schedule: Annotated[str, OneOf(lambda: plugins.names("schedules"))] = "linear"
     """The learning rate schedule after the warm-up."""
     warmup: Annotated[float, Field(ge=0)] = 0.1
     """Warm-up, over which the learning rate rises to its peak: below 1 a share of all steps, from 1 on a number of

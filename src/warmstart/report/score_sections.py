@@ -47,7 +47,7 @@ def evidence(facts: RunFacts) -> Section | None:
         blocks.extend(_failed(evidence.variants))
     if evidence.comparisons:
         blocks.append(_comparisons(evidence.comparisons))
-        blocks.extend(Paragraph(_sentence(one.sentence)) for one in evidence.comparisons[:20] if one.sentence)
+        blocks.extend(Paragraph(_sentence(record.sentence)) for record in evidence.comparisons[:20] if record.sentence)
     return Section("evidence", "Seeds and comparisons", blocks)
 
 

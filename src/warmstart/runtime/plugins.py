@@ -22,9 +22,9 @@ from warmstart.errors import PluginError, RecipeError, nearest
 Kind = Literal["architectures", "engines", "poolings", "schedules", "tasks"]
 T = TypeVar("T")
 
-_TASKS = Path(__file__).parents[1] / "tasks"
+_PACKAGE = Path(__file__).parents[1]
+_FOLDERS = {"engines": _PACKAGE / "inference" / "engines", "tasks": _PACKAGE / "tasks"}
 _BUILT_IN: Mapping[str, tuple[str, ...]] = {
-    "engines": ("torch", "onnx", "openvino"),
     "poolings": ("cls", "mean", "max", "last", "last+max+mean", "attention"),
     "schedules": (
         "linear",
@@ -44,8 +44,8 @@ def built_in_names(kind: Kind) -> tuple[str, ...]:
     They are listed here because the recipe and `--help` need them without torch; a test compares them with the tables
     that hold what they stand for. Architectures have none: they are recognized, and never chosen by a user.
     """
-    if kind == "tasks":  # one file a task
-        modules = pkgutil.iter_modules([str(_TASKS)])
+    if kind in _FOLDERS:  # one file each
+        modules = pkgutil.iter_modules([str(_FOLDERS[kind])])
         return tuple(sorted(module.name for module in modules if not module.ispkg and module.name != "base"))
     return _BUILT_IN.get(kind, ())
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
-"""Rows as columns, by name; the kinds of the schema's columns tell what their values are."""
+"""Rows as columns, by name; what their values are follows from the kinds of the schema's columns."""
 Answer: TypeAlias = dict[str, Any]
 """A model's answer to one row; `answer_schema` names its fields, and the first is the answer proper."""
 Input: TypeAlias = Any
@@ -81,6 +81,8 @@ class ErrorTable(TypedDict):
     rows: list[list[Any]]
 
 
+AnyFeature: TypeAlias = Mapping[str, Any]
+"""A feature, whatever the task is."""
 OptionsT = TypeVar("OptionsT", bound=Options)
 FeatureT = TypeVar("FeatureT", bound=Feature)
 
@@ -98,7 +100,7 @@ class Task(ABC, Generic[OptionsT, FeatureT]):
     headline: str
     """The metric that is shown first, and by which runs are compared."""
     window_methods: ClassVar[tuple[str, ...]] = METHODS
-    """The methods of `Window` that it can be given."""
+    """The methods of `Window` that it supports."""
     new_tokens: tuple[str, ...] = ()
     """Tokens of its own that are added to the tokenizer."""
     pooling: str = "auto"
@@ -211,7 +213,7 @@ class Task(ABC, Generic[OptionsT, FeatureT]):
         return None
 
     def confidence(self, answer: Answer) -> float | None:
-        """How sure the model is of an answer; None where it does not say."""
+        """How sure the model is of an answer; None where the task has no such number."""
         return float(answer["probability"]) if "probability" in answer else None
 
     # Inputs of users.
@@ -274,7 +276,8 @@ class Task(ABC, Generic[OptionsT, FeatureT]):
             predictions: Their answer fields, at least.
         """
         truth = next(iter(columns.values()))
-        return [float(next(iter(given.values())) == true) for true, given in zip(truth, predictions, strict=True)]
+        both = zip(truth, predictions, strict=True)
+        return [float(next(iter(answer.values())) == true) for true, answer in both]
 
     @classmethod
     def why_failed(

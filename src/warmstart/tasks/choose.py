@@ -190,7 +190,7 @@ class Choose(Task[ChooseOptions, ChooseFeature]):
         return why_no_better_than_constant(value, truth or (), [answer["label"] for answer in predictions])
 
     def error_tables(self, columns: Columns, predictions: Sequence[Answer]) -> list[ErrorTable]:
-        """Whether a position in the list is preferred whatever stands there."""
+        """Whether a position in the list is preferred, whatever the ending there."""
         both = list(zip(columns["label"], (answer["label"] for answer in predictions), strict=True))
         rows = []
         for position in sorted({position for pair in both for position in pair}):

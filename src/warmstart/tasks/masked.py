@@ -206,7 +206,7 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
         if "labels" in features[0]:
             labels = {"tokens": pad_labels([feature["labels"] for feature in features], tokenizer, IGNORED)}
             if self.order:
-                labels["pairs"] = torch.tensor([feature["next_sentence_label"] for feature in features])
+                labels["follows"] = torch.tensor([feature["next_sentence_label"] for feature in features])
             batch["labels"] = labels
         return batch
 
@@ -215,7 +215,7 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
     def loss_counts(self, batch: Batch) -> dict[str, int]:
         counts = {self.token_loss: int((batch["labels"]["tokens"] != IGNORED).sum())}
         if self.order:
-            counts[self.order] = int((batch["labels"]["pairs"] != IGNORED).sum())
+            counts[self.order] = int((batch["labels"]["follows"] != IGNORED).sum())
         return counts
 
     def loss(self, label_smoothing: float = 0.0) -> LossFunction | None:
@@ -224,7 +224,7 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
         def parts(outputs: Outputs, labels: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
             losses = {self.token_loss: _mean(_token_logits(outputs), labels["tokens"])}
             if self.order:
-                losses[self.order] = _mean(_pair_logits(outputs), labels["pairs"])
+                losses[self.order] = _mean(_pair_logits(outputs), labels["follows"])
             return losses
 
         return parts
@@ -272,11 +272,11 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
                 decoded.append(self._fills(own, feature["input_ids"]))
                 continue
             targets = torch.tensor(feature["targets"])
-            asked = targets != IGNORED
-            log_probabilities = own[asked].log_softmax(1)
-            right = int((log_probabilities.argmax(1) == targets[asked]).sum())
-            loss = -float(log_probabilities.gather(1, targets[asked, None]).double().sum())
-            sums = {"loss": loss, "tokens": int(asked.sum()), "right": right}
+            masked_positions = targets != IGNORED
+            log_probabilities = own[masked_positions].log_softmax(1)
+            right = int((log_probabilities.argmax(1) == targets[masked_positions]).sum())
+            loss = -float(log_probabilities.gather(1, targets[masked_positions, None]).double().sum())
+            sums = {"loss": loss, "tokens": int(masked_positions.sum()), "right": right}
             if self.order:
                 label = feature["next_sentence_label"]
                 sums |= {"pairs": int(label != IGNORED), "pairs_wrong": int(label == 1)}
@@ -360,9 +360,9 @@ def _pair_logits(outputs: Outputs) -> torch.Tensor:
 
 def _mean(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """The mean cross-entropy where there is a label; 0 where there is none."""
-    asked = labels != IGNORED
-    total = F.cross_entropy(logits[asked].float(), labels[asked], reduction="sum")
-    return total / asked.sum().clamp(min=1)
+    masked_positions = labels != IGNORED
+    total = F.cross_entropy(logits[masked_positions].float(), labels[masked_positions], reduction="sum")
+    return total / masked_positions.sum().clamp(min=1)
 
 
 def _share(total: float, count: float) -> float:

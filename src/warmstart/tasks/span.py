@@ -117,7 +117,7 @@ class Span(ReadsWindows, Task[SpanOptions, SpanFeature]):
             Column("answers", "answers", "the answers, each with its text and start", answer=True),
             Column("id", "label", "what names the question", required=False),
         )
-        check = check_starts if options.misplaced_answers == "refuse" else check_texts
+        check = check_places if options.misplaced_answers == "refuse" else check_texts
         return Schema(columns, check, together=("context",))
 
     @classmethod
@@ -300,8 +300,11 @@ def check_texts(row: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def check_starts(row: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What is wrong with a row's answers: each must be in the context at its `start`."""
+def check_places(row: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What is wrong with a row's answers: each must be in the context at its `start`.
+
+    The name of a check is part of the fingerprint of the rows that were read with it.
+    """
     if fault := check_texts(row):
         return fault
     for answer in row.get("answers") or ():

@@ -1,4 +1,4 @@
-"""tag: which words of a text belong together and what they are, such as names, places and products."""
+"""tag: entities in a text, such as people, cities and products (token classification)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class TagFeature(FlatFeature):
 
     labels: NotRequired[list[int]]
     misaligned: NotRequired[int]
-    """How many entities of the row begin or end inside a unit, told by its first feature."""
+    """How many entities of the row begin or end inside a unit; 0 in all of its features but the first."""
     units: NotRequired[list[CharSpan]]
     """The characters of each unit of the text."""
     unit_tokens: NotRequired[list[list[int]]]

@@ -30,6 +30,10 @@ REFUSED = ["no marks", "<e1>a</e1>", {"text": "a b", "first": 0, "second": [1, 2
 
 CASES = {
     "": Case(relations(9), ASKED, opened, LONG, REFUSED),
-    "stock": Case(relations(9), ASKED, opened, LONG, REFUSED, {"task.entity_pooling": "cls", "training.max_steps": 150}),
-    "spans": Case(relations(9), PLACES, None, LONG, REFUSED, {"task.entity_marking": "punctuation", "task.entity_pooling": "mean"}),
+    "stock": Case(
+        relations(9), ASKED, opened, LONG, REFUSED, {"task.entity_pooling": "cls", "training.max_steps": 150}
+    ),
+    "spans": Case(
+        relations(9), PLACES, None, LONG, REFUSED, {"task.entity_marking": "punctuation", "task.entity_pooling": "mean"}
+    ),
 }

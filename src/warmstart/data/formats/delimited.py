@@ -158,30 +158,42 @@ def _quoted(lines: Iterator[str], delimiter: str, max_row: int | None) -> Iterat
     used: list[str] = []
 
     def feed() -> Iterator[str]:
-        size = 0
-        while (line := again.popleft() if again else next(lines, None)) is not None:
+        """The lines to read again, then the rest; not by `yield from`, which closes them when a fault ends this."""
+        while again:
+            used.append(again.popleft())
+            yield used[-1]
+        for line in lines:
             used.append(line)
+            yield line
+
+    def limited() -> Iterator[str]:
+        size = 0
+        for line in feed():
             size = size + len(line) if len(used) > 1 else len(line)
             if max_row is not None and size > max_row and len(used) > 1:
                 raise csv.Error(f"a quoted cell is not closed within {max_row:,} characters")
             yield line
 
+    def new_reader() -> Iterator[list[str]]:
+        return csv.reader(feed() if max_row is None else limited(), delimiter=delimiter, strict=True)
+
     start = 1
-    reader = csv.reader(feed(), delimiter=delimiter, strict=True)
+    reader = new_reader()
     while True:
         used.clear()
         try:
-            cells = next(reader)
+            cells, fault = next(reader), None
             end = _line_end(used[-1])
-            fault = _lone_cr_at_end() if end == "\r" else _lone_cr() if used[-1].endswith("\r\r\n") else None
+            if end != "\n":
+                fault = _lone_cr_at_end() if end == "\r" else _lone_cr() if used[-1].endswith("\r\r\n") else None
         except StopIteration:
             return
         except csv.Error as error:
             # Only the line where it began: a quote that was left open must not take the rows after it along.
             again.extendleft(reversed(used[1:]))
             del used[1:]
-            end, fault = "", _csv_fault(str(error))
-            reader = csv.reader(feed(), delimiter=delimiter, strict=True)
+            cells, end, fault = [], "", _csv_fault(str(error))
+            reader = new_reader()
         yield ParsedRow(start, len(used), [] if fault else cells, end, fault)
         start += len(used)
 
@@ -213,9 +225,9 @@ def _lone_cr_at_end() -> Fault:
 
 
 def _line_end(line: str) -> str:
-    if line.endswith("\n"):
-        return "\r\n" if line.endswith("\r\n") else "\n"
-    return "\r" if line.endswith("\r") else ""
+    if line[-1:] == "\n":
+        return "\r\n" if line[-2:-1] == "\r" else "\n"
+    return "\r" if line[-1:] == "\r" else ""
 
 
 class _LineEnds:

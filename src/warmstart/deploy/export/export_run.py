@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,18 @@ from warmstart.deploy.export.write import write_export
 from warmstart.errors import ModelError, RunError
 from warmstart.evaluation.evaluate import eval_rows, measure, predict_rows
 from warmstart.evaluation.run import RunFolder
+from warmstart.inference import engine_selection
 from warmstart.inference.engines.base import Engine
-from warmstart.inference.engines.onnx import FILES, Onnx
-from warmstart.inference.engines.opening import PACKAGES
-from warmstart.inference.engines.openvino import OpenVino
+from warmstart.inference.engines.onnx import OnnxEngine
+from warmstart.inference.exported_graph import FILES, GraphEngine
 from warmstart.inference.exported_model import FILE, FOLDER, is_export, source_of
 from warmstart.inference.predictor import Predictor, model_folder
 from warmstart.pipeline.prepare import read_parts
 from warmstart.recipe import MEMORY
 from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.artifacts import publish, republish
-from warmstart.storage.files import write_json
 from warmstart.storage.cache import cache_folder
+from warmstart.storage.files import write_json
 
 MAX_ROWS = 2000
 """Test rows that an export is checked on, the first ones."""
@@ -94,33 +93,34 @@ class ExportCheck:
         return list(itertools.islice(eval_rows(self.predictor.task, self.table), most))
 
     def compare(self, folder: Path) -> dict[str, Any]:
-        """Refuse an export with which ONNX Runtime answers differently; whether OpenVINO does is recorded."""
-        actual = self._answers(Onnx(folder))
+        """Refuse an export with which ONNX Runtime answers differently; whether other engines do is recorded."""
+        actual = self._answers(OnnxEngine(folder))
         comparison = compare_answers(self.expected, actual)
         if not comparison.equal:
             raise ModelError(
                 f"the ONNX graph of this model {_difference(comparison)}; nothing is written. Use --engine torch"
             )
         engines = {"onnx": asdict(comparison)}
-        if all(map(find_spec, PACKAGES["openvino"])):
-            engines["openvino"] = self._openvino(folder)
+        for engine in map(engine_selection.find, engine_selection.names()):
+            if issubclass(engine, GraphEngine) and engine is not OnnxEngine and engine.is_installed():
+                engines[engine.name] = self._compare(engine, folder)
         values = {"torch fp32": self.value, "onnx fp32": self._measure(actual)}
         return {"rows": self.count, "of": self.of, "headline": self.headline, "values": values, "engines": engines}
 
-    def _openvino(self, folder: Path) -> dict[str, Any]:
-        """How OpenVINO's answers differ, or why there are none."""
+    def _compare(self, engine: type[GraphEngine], folder: Path) -> dict[str, Any]:
+        """How the answers of another engine differ, or why there are none."""
         try:
-            comparison = compare_answers(self.expected, self._answers(OpenVino(folder)))
+            comparison = compare_answers(self.expected, self._answers(engine(folder)))
         except ModelError as error:
             return {"refused": str(error).replace(str(folder), FOLDER)}
-        refused = {} if comparison.equal else {"refused": f"OpenVINO {_difference(comparison)}"}
+        refused = {} if comparison.equal else {"refused": f"{engine.name} {_difference(comparison)}"}
         return asdict(comparison) | refused
 
     def quantize(self, folder: Path, max_drop: float) -> dict[str, Any]:
         """Quantize the graph to int8, and remove it again where it loses too much."""
         path = folder / FILES["int8"]
         quantize(folder / FILES["fp32"], path)
-        value = self._measure(self._answers(Onnx(folder, "int8")))
+        value = self._measure(self._answers(OnnxEngine(folder, "int8")))
         drop = None if value is None or self.value is None else 100 * (self.value - value)
         passed = drop is not None and drop <= max_drop
         if not passed:
@@ -128,7 +128,7 @@ class ExportCheck:
         return {"value": value, "drop": drop, "max_drop": max_drop, "passed": passed}
 
     def _answers(self, engine: Engine) -> list[dict[str, Any]]:
-        return predict_rows(self.predictor.by(engine), self.table, self.progress)[1]
+        return predict_rows(self.predictor.with_engine(engine), self.table, self.progress)[1]
 
     def _measure(self, predictions: list[dict[str, Any]]) -> float | None:
         return measure(self.predictor.task, self.table, self.columns, predictions)[self.headline]

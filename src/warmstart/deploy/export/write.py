@@ -10,9 +10,10 @@ from typing import Any
 
 from warmstart.deploy.export.compare_answers import check_lengths
 from warmstart.deploy.export.graph import write_graph
-from warmstart.inference.batching import size
-from warmstart.inference.engines.onnx import FILES, Onnx
+from warmstart.inference.batching import count_tokens
+from warmstart.inference.engines.onnx import OnnxEngine
 from warmstart.inference.ensembles import members_of
+from warmstart.inference.exported_graph import FILES
 from warmstart.inference.predictor import Predictor
 from warmstart.models.security.folder import SETTINGS, TEMPLATES, VOCABULARIES
 from warmstart.storage.artifacts import verify
@@ -39,7 +40,7 @@ def write_export(predictor: Predictor, folder: Path, rows: Sequence[Mapping[str,
         path = Path(place) / FILES["fp32"]
         write_graph(predictor.engine.model, inputs, path)  # type: ignore[attr-defined]
         move_file(path, out / FILES["fp32"])
-    check_lengths(predictor.engine, Onnx(out), inputs, predictor.window.max_tokens)
+    check_lengths(predictor.engine, OnnxEngine(out), inputs, predictor.window.max_tokens)
     shutil.copyfile(folder / FILE, out / FILE)
     for path in sorted(first.iterdir()):
         if path.name in NEEDED or path.suffix in TEMPLATES:
@@ -50,7 +51,7 @@ def write_export(predictor: Predictor, folder: Path, rows: Sequence[Mapping[str,
 
 def sample(predictor: Predictor, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """A batch of a few texts of different lengths, so that the trace is not specific to one length."""
-    encoded = predictor.by(predictor.engine).encode(rows)
-    features = sorted((feature for _, own in encoded for feature in own), key=size)
+    encoded = predictor.with_engine(predictor.engine).encode(rows)
+    features = sorted((feature for _, own in encoded for feature in own), key=count_tokens)
     chosen = [features[place * (len(features) - 1) // (SAMPLE - 1)] for place in range(SAMPLE)]
     return predictor.collate(chosen)

@@ -85,7 +85,7 @@ def label(
     pool = _WorkerPool(address, workers, threads, gpus, preflight.worker_memory(Path(run)), cpus, object_store)
     inputs, left_out = _inputs(folder, names, target, reading)
     from warmstart.deploy.label.worker import model_fingerprint  # heavy: only once the rest is checked
-    from warmstart.inference.engines.opening import check_settled
+    from warmstart.inference.engine_selection import check_settled
 
     check_settled(engine, precision)
     model = (str(Path(run).absolute()), model_fingerprint(str(run)))

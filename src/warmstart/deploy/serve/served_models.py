@@ -11,7 +11,6 @@ from warmstart.errors import DataError, RecipeError, RunError
 from warmstart.inference.ensembles import members_of
 from warmstart.inference.predictor import model_folder
 from warmstart.models.loading import load_config
-from warmstart.options import Options
 from warmstart.storage.artifacts import MANIFEST, verify
 from warmstart.storage.json_files import Json, read_object
 from warmstart.tasks.base import AnyTask
@@ -71,12 +70,13 @@ class ServedModel:
     def describe(self) -> dict[str, object]:
         """What a client may know about the model."""
         labels = getattr(self.task, "labels", None)
+        all_slices = self.window.method == "slices" and self.window.max_slices is None
         return {
             "name": self.name,
             "task": self.task.name,
             "labels": list(getattr(labels, "names", [])),
             "window": asdict(self.window),
-            "whole": isinstance(self.task, ReadsWindows) or (self.window.method == "slices" and self.window.max_slices is None),
+            "whole": isinstance(self.task, ReadsWindows) or all_slices,
             "example": self.task.example,
             "version": self.version,
         }

@@ -19,7 +19,8 @@ class ConfusionMatrix:
     counts: list[list[int]]
 
     def __post_init__(self) -> None:
-        if any(len(row) != len(self.labels) for row in (self.labels, self.counts, *self.counts)):
+        size = len(self.labels)
+        if len(self.counts) != size or any(len(row) != size for row in self.counts):
             raise ValueError("expected a row and a column for each label")
 
 

@@ -1,21 +1,21 @@
-"""ONNX Runtime: an exported model in 32 bits, or in whole numbers of 8."""
+"""onnx: an exported model in ONNX Runtime, in fp32 or int8."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Self
 
 import torch
 
 from warmstart.errors import MissingExtraError, ModelError
-from warmstart.inference.engines.graphs import Graph, check_graph
+from warmstart.inference.engines.base import ModelSource
+from warmstart.inference.exported_graph import FILES, GraphEngine, check_graph
+from warmstart.inference.exported_model import run_of
 
-FILES = {"fp32": "model.onnx", "int8": "model.int8.onnx"}
-"""The graph of each precision in an export."""
 
-
-class Onnx(Graph):
-    """A graph in ONNX Runtime, on the processor, with as many threads as PyTorch has.
+class OnnxEngine(GraphEngine):
+    """A graph in ONNX Runtime, on the CPU, with as many threads as PyTorch has.
 
     Args:
         folder: An export.
@@ -23,6 +23,8 @@ class Onnx(Graph):
     """
 
     name = "onnx"
+    precisions = ("fp32", "int8")
+    packages = ("onnx", "onnxruntime")
 
     def __init__(self, folder: Path, precision: str = "fp32") -> None:
         try:
@@ -40,6 +42,25 @@ class Onnx(Graph):
             raise ModelError(f"{path}: ONNX Runtime cannot open it: {' '.join(str(error).split())[:300]}") from None
         self.precision = precision
 
+    @classmethod
+    def load(cls, source: ModelSource, precision: str) -> Self:
+        if precision == "int8" and not (source.export.folder / FILES["int8"]).is_file():
+            run = run_of(source.folder)
+            raise ModelError(
+                f"{source.export.folder} has no {FILES['int8']}; write it with: warmstart export {run} --int8"
+            )
+        return super().load(source, precision)
+
+    @classmethod
+    def usable_precisions(cls, source: ModelSource, precision: str) -> Iterator[str]:
+        """Those that the export has a graph of."""
+        for name in super().usable_precisions(source, precision):
+            if (source.export.folder / FILES[name]).is_file():
+                yield name
+
     def run(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        found = self.session.run(list(self.outputs), {name: tensor.numpy() for name, tensor in inputs.items()})
-        return {name: torch.from_numpy(one) for name, one in zip(self.outputs, found, strict=True)}
+        outputs = self.session.run(list(self.outputs), {name: tensor.numpy() for name, tensor in inputs.items()})
+        return {name: torch.from_numpy(value) for name, value in zip(self.outputs, outputs, strict=True)}
+
+
+ENGINE = OnnxEngine

@@ -1,4 +1,4 @@
-"""OpenVINO: an exported model on Intel's engine, in 32 bits or bf16."""
+"""openvino: an exported model in OpenVINO, Intel's engine, in fp32 or bf16."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import torch
 
 from warmstart.errors import MissingExtraError, ModelError
-from warmstart.inference.engines.graphs import Graph, check_graph
-from warmstart.inference.engines.onnx import FILES
+from warmstart.inference.exported_graph import FILES, GraphEngine, check_graph
+
+if TYPE_CHECKING:
+    from openvino import Core
 
 HINTS = {"fp32": "f32", "bf16": "bf16"}
 TELEMETRY = "openvino_telemetry"
 
 
-class OpenVino(Graph):
-    """A graph in OpenVINO, on the processor, with as many threads as PyTorch has.
+class OpenVinoEngine(GraphEngine):
+    """A graph in OpenVINO, on the CPU, with as many threads as PyTorch has.
 
     Args:
         folder: An export.
@@ -27,6 +30,8 @@ class OpenVino(Graph):
     """
 
     name = "openvino"
+    precisions = ("fp32", "bf16")
+    packages = ("onnx", "openvino")
 
     def __init__(self, folder: Path, precision: str = "fp32") -> None:
         core = _core()
@@ -46,13 +51,13 @@ class OpenVino(Graph):
         self.precision = precision
 
     def run(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        found = self.model({name: tensor.numpy() for name, tensor in inputs.items()})
+        outputs = self.model({name: tensor.numpy() for name, tensor in inputs.items()})
         # Copied: the next pass writes into the same memory.
-        return {name: torch.from_numpy(found[place].copy()) for place, name in enumerate(self.outputs)}
+        return {name: torch.from_numpy(outputs[index].copy()) for index, name in enumerate(self.outputs)}
 
 
 @cache
-def _core() -> Any:
+def _core() -> Core:
     """The only core of this process, which stays to its end.
 
     Each core puts a stack for signals in the place of another's and takes it back when it goes: of two, the first one
@@ -61,10 +66,10 @@ def _core() -> Any:
     return import_openvino().Core()
 
 
-def import_openvino() -> Any:
+def import_openvino() -> ModuleType:
     """The module `openvino`, without what it would send home and write into the home folder when it is imported."""
     before = sys.modules.get(TELEMETRY)
-    # None makes an import fail: OpenVINO then goes on with a stand-in of its own that does nothing.
+    # None makes an import fail: OpenVINO then uses a stand-in of its own that does nothing.
     sys.modules[TELEMETRY] = None  # type: ignore[assignment]
     try:
         import openvino
@@ -75,4 +80,8 @@ def import_openvino() -> Any:
             del sys.modules[TELEMETRY]
         else:
             sys.modules[TELEMETRY] = before
-    return openvino
+    module: ModuleType = openvino
+    return module
+
+
+ENGINE = OpenVinoEngine

@@ -10,9 +10,10 @@ from transformers import CONFIG_MAPPING
 from transformers.models.auto import modeling_auto
 from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
 
-from warmstart.errors import ModelError, nearest
-from warmstart.models.architectures import POOLED
+from warmstart.errors import ModelError, PluginError, nearest
+from warmstart.models.architectures import POOLED, is_plugin, load_architecture
 from warmstart.models.security.pooled_config import check_pooled
+from warmstart.runtime import plugins
 from warmstart.storage.json_files import JsonObject, read_object
 
 FORBIDDEN = frozenset({
@@ -72,7 +73,13 @@ def check_config(path: Path) -> None:
     if values.get("model_type") == POOLED:
         values = check_pooled(values, path)
     kind = values.get("model_type")
-    if not isinstance(kind, str) or kind not in _text_types():
+    if isinstance(kind, str) and is_plugin(kind):
+        load_architecture(kind)
+        if kind not in CONFIG_MAPPING:
+            raise PluginError(
+                f"{plugins.described('architectures', kind)}: registers no config of this model_type with AutoConfig"
+            )
+    elif not isinstance(kind, str) or kind not in _text_types():
         close = nearest(str(kind), _text_types()) if isinstance(kind, str) else ""
         hint = close if close.startswith("did") else "expected the name of a text model that transformers has"
         raise ModelError(f"{path}: model_type: found {str(kind)[:80]!r}; {hint}")

@@ -1,1 +1,1 @@
-"""What several tasks share: texts as batches, the label map, the task beside a saved model."""
+"""What several tasks share: texts as batches, the label map, metrics, the task of a saved model."""

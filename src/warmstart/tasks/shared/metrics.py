@@ -156,7 +156,7 @@ def no_answer_threshold(
     """The score above which to give no answer, so that the mean score is best: SQuAD 2.0's `find_best_thresh`.
 
     Args:
-        scores: How good each question's answer is, if it is given.
+        scores: How good each question's answer is, if one is given.
         no_answer_scores: How much speaks against each question's having an answer.
     """
     order = sorted(range(len(no_answer_scores)), key=no_answer_scores.__getitem__)

@@ -42,7 +42,7 @@ class ExtendsModel(Protocol):
         ...
 
     def plain_model(self, model: Any) -> PreTrainedModel:
-        """The model to save: what `extend_model` was given, where the modules are around it."""
+        """The model to save: the one that was extended, where the modules are around it."""
         ...
 
 

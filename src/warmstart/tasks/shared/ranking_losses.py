@@ -1,6 +1,6 @@
 """Losses of ranking: a query's own document must be closer than others, its own negatives and those of its batch.
 
-The candidates of every query are all documents of the batch; `roles` tells what each is to it.
+The candidates of every query are all documents of the batch; `roles` has what each is to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RankingLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 def roles(queries: Sequence[Hashable], documents: Sequence[Sequence[Hashable]]) -> torch.Tensor:
     """What each document of a batch is to each query, of shape (queries, documents).
 
-    A document that is relevant to the same query in another row of the batch is hidden from it, wherever it stands:
+    A document that is relevant to the same query in another row of the batch is hidden from it, in whatever row:
     it would be learned as not relevant.
 
     Args:

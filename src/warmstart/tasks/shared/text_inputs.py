@@ -46,8 +46,8 @@ def pad(
 ) -> dict[str, torch.Tensor]:
     """Token ids, token types and attention mask, padded to the longest of the batch.
 
-    Of a text in slices each slice is a row, one after the other, and `slices` tells how many each text has. Features
-    of a frozen encoder that were computed before take the place of the ids: `vectors`, or the tokens' `states` with
+    Of a text in slices each slice is a row, one after the other, and `slices` holds how many each text has. Features
+    of a frozen encoder that were computed before replace the ids: `vectors`, or the tokens' `states` with
     their mask.
 
     Args:
