@@ -21,6 +21,7 @@ from common import arguments, finish, write_page
 from warmstart.data.arrow_files import write_arrow
 from warmstart.models.precision import resolve_precision
 from warmstart.tasks.classify import Classify, ClassifyOptions
+from warmstart.training.job import TrainingJob
 from warmstart.training.settings import Settings
 from warmstart.training.train import train
 
@@ -68,7 +69,7 @@ def bare(
     decayed = [p for n, p in model.named_parameters() if p.ndim > 1]
     others = [p for n, p in model.named_parameters() if p.ndim <= 1]
     groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=settings.rate, fused=True)
+    optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
     warmup = int(settings.warmup * len(batches))
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, warmup, len(batches))
     half = resolve_precision(settings.precision) == "bf16"
@@ -79,7 +80,7 @@ def bare(
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
             loss = model(**batch).loss
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.max_grad_norm)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
@@ -96,13 +97,14 @@ def main() -> None:
         "labels": [draw.randrange(2) for _ in range(4096)],
         "row": list(range(4096)),
     }
-    settings = Settings(max_steps=args.n, batch=BATCH, order="random")
+    settings = Settings(max_steps=args.n, batch_size=BATCH, batching="random")
     ours, loops = [], []
     with tempfile.TemporaryDirectory() as folder:
         rows = write_arrow([columns], Path(folder) / "rows.arrow")
         for number in range(ROUNDS + 1):
             recorder = Recorder(rows)
-            took = train(build_model(), task, Padder(), recorder, settings, Path(folder) / "trainer").seconds
+            job = TrainingJob(build_model(), task, Padder(), recorder, settings)
+            took = train(job, Path(folder) / "trainer").seconds
             loop = bare(build_model(), task, rows, recorder.batches[: args.n], settings)
             if number:  # the first round warms caches and allocators up
                 ours.append(took)

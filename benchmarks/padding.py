@@ -39,7 +39,7 @@ def padding_table(tokenizer: Any) -> str:
         orders = (
             RandomBatchSampler(len(lengths)),
             LengthGroupedBatchSampler(lengths),
-            LengthGroupedBatchSampler(lengths, tokens=TOKENS),
+            LengthGroupedBatchSampler(lengths, batch_tokens=TOKENS),
         )
         shares = []
         for order in orders:

@@ -43,9 +43,9 @@ for these vocabularies only.
 """
 NOTES = """
 *Read by character* has the tokenizer read every character alone (`tokenize_with_offsets(…, by="character")`): more
-pieces, and every boundary can be told, with a vocabulary of word pieces too. A *boundary inside a piece* is a span that begins or ends
-within a piece, since the engine takes as one word, and the vocabulary as one piece, what the data set parts; what comes
-back is the span and a bit more.
+pieces, and every boundary can be told, with a vocabulary of word pieces too. A *boundary inside a piece* is a span that
+begins or ends within a piece, since the engine takes as one word, and the vocabulary as one piece, what the data set
+parts; what comes back is the span and a bit more.
 """
 
 

@@ -140,10 +140,10 @@ of any classifier, the first token; ours the marked entities. Where a peer's mea
 interval of the difference holds zero; the exception is QuAC's exact match, by two or three of its 150 answers.
 
 There the sides differ in the order of the batches alone: with `training.batching: random`, ours gives the peer's
-figures run for run (six seeds: F1 30.3 beside 30.4, exact match 10.9 beside 11.2). Batches of like length cost more while each
-window of a passage counted by its own length (F1 26.4 ± 4.8, exact match 9.9 ± 1.2): nine in ten windows of fewer than
-200 tokens hold no answer, so that a fifth of the batches taught nothing but that. Since then all windows of a passage
-count as long as its longest, and F1 is the peer's; the table is of that.
+figures run for run (six seeds: F1 30.3 beside 30.4, exact match 10.9 beside 11.2). Batches of like length cost more
+while each window of a passage counted by its own length (F1 26.4 ± 4.8, exact match 9.9 ± 1.2): nine in ten windows of
+fewer than 200 tokens hold no answer, so that a fifth of the batches taught nothing but that. Since then all windows of
+a passage count as long as its longest, and F1 is the peer's; the table is of that.
 """
 """What stands above the tables; written by hand after looking at them."""
 

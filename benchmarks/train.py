@@ -28,6 +28,7 @@ from warmstart.models.precision import resolve_precision
 from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.text.windows import Window
 from warmstart.training.batches import LengthGroupedBatchSampler, row_lengths
+from warmstart.training.job import TrainingJob
 from warmstart.training.settings import Settings
 from warmstart.training.train import train
 
@@ -90,8 +91,12 @@ def side_by_side(found: Texts, encoder: Encoder, count: int, rounds: int) -> dic
     features = sample(task.encode(found, encoder.tokenizer, Window(512)), count)
     names = [name for name in ("input_ids", "token_type_ids", "labels") if name in features[0]]
     columns = {name: [one[name] for one in features] for name in names}
-    exact = Settings(epochs=1, batch=BATCH, order="by-length", precision="fp32")
-    own = Settings(epochs=1, batch=BATCH, order="by-length")
+    exact = Settings(epochs=1, batch_size=BATCH, batching="by-length", precision="fp32")
+    own = Settings(epochs=1, batch_size=BATCH, batching="by-length")
+
+    def job(model: Any, settings: Settings) -> TrainingJob:
+        return TrainingJob(model, task, encoder.tokenizer, rows, settings)
+
     times: dict[str, list[float]] = {"plain": [], "ours": [], "bare": [], "default": []}
     with tempfile.TemporaryDirectory() as folder:
         rows = write_arrow([{**columns, "row": list(range(len(features)))}], Path(folder) / "rows.arrow")
@@ -99,9 +104,9 @@ def side_by_side(found: Texts, encoder: Encoder, count: int, rounds: int) -> dic
         batches = list(LengthGroupedBatchSampler(lengths, BATCH))
         sides: dict[str, Callable[[Any], Any]] = {
             "plain": lambda model: plain(model, encoder.tokenizer, rows, folder),
-            "ours": lambda model: train(model, task, encoder.tokenizer, rows, exact, Path(folder) / "own"),
+            "ours": lambda model: train(job(model, exact), Path(folder) / "own"),
             "bare": lambda model: bare(model, task, rows, batches, exact, encoder.tokenizer),
-            "default": lambda model: train(model, task, encoder.tokenizer, rows, own, Path(folder) / "own"),
+            "default": lambda model: train(job(model, own), Path(folder) / "own"),
         }
         for number in range(rounds):
             for name in sides if number % 2 == 0 else reversed(sides):

@@ -233,11 +233,11 @@ def schedules() -> str:
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    from warmstart.training.schedules import SCHEDULES, factor
+    from warmstart.training.schedules import SCHEDULES, lr_factor
 
     figure, axes = pyplot.subplots(2, 3, figsize=(9, 4.2), sharex=True, sharey=True, layout="constrained")
     for plot, name in zip(axes.flat, SCHEDULES, strict=True):
-        plot.plot([step / 10 for step in range(1001)], [factor(name, step, 1000) for step in range(1001)], "C0")
+        plot.plot([step / 10 for step in range(1001)], [lr_factor(name, step, 1000) for step in range(1001)], "C0")
         plot.set_title(name, fontsize=11)
         plot.spines[["top", "right"]].set_visible(False)
     figure.supxlabel("% of all steps", fontsize=10)

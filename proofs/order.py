@@ -27,14 +27,16 @@ from warmstart.data.arrow_files import write_arrow
 from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.text.windows import Window
 from warmstart.training import trainer as training
-from warmstart.training.checkpoints import CheckpointStore
+from warmstart.training.checkpoints import CheckpointPolicy, CheckpointStore
+from warmstart.training.job import TrainingJob
 from warmstart.training.settings import Settings
+from warmstart.training.train import train
 
 ROWS, BATCH, EPOCHS = 37, 4, 3  # the last batch of an epoch is a short one
 ORDERS: dict[str, dict[str, Any]] = {
-    "random": {"order": "random"},
-    "by-length": {"order": "by-length"},
-    "tokens": {"order": "by-length", "batch_tokens": 36},
+    "random": {"batching": "random"},
+    "by-length": {"batching": "by-length"},
+    "tokens": {"batching": "by-length", "batch_tokens": 36},
 }
 
 
@@ -69,17 +71,17 @@ class Watcher:
 @contextlib.contextmanager
 def noting(noted: list[list[int]]) -> Iterator[None]:
     """Note the rows of each batch that is trained on."""
-    step_of = training._Trainer.training_step
+    step_of = training.WarmstartTrainer.training_step
 
     def note(self: Any, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
         noted.append(inputs["row"].tolist())
         return step_of(self, model, inputs, num_items_in_batch)
 
-    training._Trainer.training_step = note  # type: ignore[method-assign]
+    training.WarmstartTrainer.training_step = note  # type: ignore[method-assign]
     try:
         yield
     finally:
-        training._Trainer.training_step = step_of  # type: ignore[method-assign]
+        training.WarmstartTrainer.training_step = step_of  # type: ignore[method-assign]
 
 
 def main() -> None:
@@ -102,10 +104,10 @@ def main() -> None:
             noted: list[list[int]] = []
             with noting(noted), contextlib.suppress(Stop):
                 loader = {"dataloader_num_workers": workers}
-                settings = Settings(batch=BATCH, epochs=EPOCHS, precision="fp32", trainer=loader, **ORDERS[order])
-                saving = training.Saving(CheckpointStore(folder), steps=1, minutes=None)
+                settings = Settings(batch_size=BATCH, epochs=EPOCHS, precision="fp32", trainer=loader, **ORDERS[order])
+                policy = CheckpointPolicy(CheckpointStore(folder), every_steps=1, every_minutes=None)
                 model, watcher = tiny_model("bert", "sequence", 2), Watcher(stop)
-                training.train(model, task, tiny_tokenizer(), rows, settings, folder / "own", watcher, saving)
+                train(TrainingJob(model, task, tiny_tokenizer(), rows, settings), folder / "own", watcher, policy)
             return noted
 
         def resumed(folder: Path, stop: int, workers: int, order: str) -> list[list[int]]:

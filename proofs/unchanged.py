@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from common import finish, write_page
 from unchanged_compare import SKIPPED, SKIPPED_FILES, Compared, compare_case
 
 CACHE = ROOT / ".cache" / "unchanged"
-TOLD = 60
+TOLD = 300
 """Differences that are printed."""
 
 
@@ -97,19 +98,25 @@ def wanted(args: argparse.Namespace) -> list[str] | None:
     return [name for name in known if not only or name in only][: args.n]
 
 
-def plant() -> list[str]:
-    """Change one bit of a weight and one number of a file of metrics on the new side; gives the files."""
-    weights = sorted((CACHE / "now" / "cases").glob("*/run/model/model.safetensors"))[0]
-    damaged = bytearray(weights.read_bytes())
+@contextlib.contextmanager
+def planted() -> Iterator[list[str]]:
+    """One bit of a weight and one number of a file of metrics changed on the new side; gives the files."""
+    cases = CACHE / "now" / "cases"
+    weights = sorted(cases.glob("*/run/model/model.safetensors"))[0]
+    numbers = sorted(cases.glob("*/run/metrics.json"))[-1]
+    before = {path: path.read_bytes() for path in (weights, numbers)}
+    damaged = bytearray(before[weights])
     damaged[-2] ^= 1
     weights.write_bytes(bytes(damaged))
-    numbers = sorted((CACHE / "now" / "cases").glob("*/run/metrics.json"))[-1]
-    metrics = json.loads(numbers.read_text(encoding="utf-8"))
+    metrics = json.loads(before[numbers])
     part = metrics[next(iter(metrics))]
-    name = next(iter(part))
-    part[name] += 2**-50
+    part[next(iter(part))] += 2**-50
     numbers.write_text(json.dumps(metrics), encoding="utf-8")
-    return [str(path.relative_to(CACHE / "now" / "cases")) for path in (weights, numbers)]
+    try:
+        yield [str(path.relative_to(cases)) for path in before]
+    finally:
+        for path, content in before.items():
+            path.write_bytes(content)
 
 
 def compare() -> dict[str, Compared]:
@@ -121,30 +128,36 @@ def compare() -> dict[str, Compared]:
     found = {}
     for name in (*names, *inner):
         found[name] = compare_case(*(side / "cases" / name for side in sides))
-        for side, errors in zip(sides, failed, strict=True):
-            if name in errors:
-                found[name].unequal.insert(0, f"{side.name} failed: {errors[name].strip().splitlines()[-1]}")
+        errors = {side.name: one[name] for side, one in zip(sides, failed, strict=True) if name in one}
+        if errors:
+            told = [f"{side} failed: {error.strip().splitlines()[-1]}" for side, error in errors.items()]
+            found[name] = Compared(unequal=told)
     return found
 
 
 def tell(found: dict[str, Compared]) -> int:
-    """Print what is not equal; gives how much it is."""
-    lines = [f"{name}: {one}" for name, case in found.items() for one in case.unequal]
-    for line in lines[:TOLD]:
-        print(line, file=sys.stderr)
-    if len(lines) > TOLD:
-        print(f"and {len(lines) - TOLD} more", file=sys.stderr)
-    return len(lines)
+    """Print what is not equal, the same difference of many files once; gives how much it is."""
+    groups: dict[str, list[str]] = {}
+    for name, case in found.items():
+        for line in case.unequal:
+            file, _, rest = line.partition(": ")
+            what = re.sub(r"\d+", "N", f"{Path(file).name}: {rest.partition(': base ')[0]}")
+            groups.setdefault(what, []).append(f"{name}: {line}")
+    for lines in list(groups.values())[:TOLD]:
+        print(lines[0] + (f" (and {len(lines) - 1:,} like it)" if len(lines) > 1 else ""), file=sys.stderr)
+    if len(groups) > TOLD:
+        print(f"and {len(groups) - TOLD:,} kinds more", file=sys.stderr)
+    return sum(map(len, groups.values()))
 
 
-def caught(planted: list[str]) -> int:
+def caught(files: list[str]) -> int:
     """How many of the differences that were planted are found, and named."""
-    found = 0
-    for path in planted:
+    count = 0
+    for path in files:
         case, _, file = path.partition("/")
         told = compare_case(*(CACHE / side / "cases" / case for side in ("base", "now"))).unequal
-        found += any(line.startswith(f"{file}: ") for line in told)
-    return found
+        count += any(line.startswith(f"{file}: ") for line in told)
+    return count
 
 
 def main() -> None:
@@ -161,8 +174,8 @@ def main() -> None:
             with checked_out(args.base) as tree:
                 drive(tree, "old", "base", cases)
         drive(args.new_tree.resolve(), args.new_words, "now", cases)
-    planted = plant() if args.plant else []
-    found = compare()
+    with planted() if args.plant else contextlib.nullcontext():
+        found = compare()
     figures: dict[str, Any] = {
         "base": args.base,
         "cases": len(found),
@@ -173,8 +186,8 @@ def main() -> None:
         "minutes": round((time.monotonic() - started) / 60, 1),
         "processor_minutes": round(sum(os.times()[:4]) / 60, 1),
     }
-    planted = planted or plant()  # after all was compared, so that every proof shows that it can fail
-    figures |= {"planted": len(planted), "caught": caught(planted)}
+    with planted() as files:  # so that every proof shows that it can fail
+        figures |= {"planted": len(files), "caught": caught(files)}
     if args.write:
         write_page("unchanged", "The same numbers under other names", _command(args), _page(figures, found))
     finish(figures)

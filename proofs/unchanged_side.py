@@ -75,15 +75,15 @@ def _learning(parameters: list[Any]) -> int:
     return sum(one.numel() for one in parameters if one.requires_grad)
 
 
-def _digest(inputs: Mapping[str, Any]) -> str:
+def _digest(inputs: Any) -> str:
     """A checksum of all numbers of a batch, whatever its tensors are called."""
-    parts = []
-    for value in inputs.values():
-        told = repr(value).encode()
-        if hasattr(value, "numpy"):
-            told = f"{value.dtype} {tuple(value.shape)} ".encode() + value.detach().cpu().numpy().tobytes()
-        parts.append(hashlib.sha256(told).digest())
-    return hashlib.sha256(b"".join(sorted(parts))).hexdigest()[:24]
+    if isinstance(inputs, Mapping):
+        told = " ".join(sorted(map(_digest, inputs.values()))).encode()
+    elif hasattr(inputs, "numpy"):
+        told = f"{inputs.dtype} {tuple(inputs.shape)} ".encode() + inputs.detach().cpu().numpy().tobytes()
+    else:
+        told = repr(inputs).encode()
+    return hashlib.sha256(told).hexdigest()[:24]
 
 
 class Side:

@@ -82,12 +82,16 @@ def shipped(side: Side) -> None:
 
 
 def sweep(side: Side) -> None:
-    """A search of four trials by chance."""
+    """A grid, and a search by chance.
+
+    By chance each value is drawn from the seed, the trial's number and the field's name; so a search over a field that
+    was renamed draws others, and the one here is over fields that keep their names.
+    """
     recipe = side.write_recipe("searched", {**COMMON, **WITH_DEV, "learn.max_steps": 3})
-    search = ["--search", "learn.batch=4,8", "--search", "learn.rate={low: 1e-4, high: 1e-2, log: true}"]
-    side.ask(
-        "said", "sweep", recipe, *search, "--sampler", "random", "--trials", "4", "--out", str(side.case / "sweep")
-    )
+    grid = ["--search", "learn.batch=4,8", "--search", "learn.rate=1e-3,3e-3", "--sampler", "grid"]
+    side.ask("grid said", "sweep", recipe, *grid, "--out", str(side.case / "grid"))
+    chance = ["--search", "layers.freeze=0,1,2,3", "--search", "seed={low: 0, high: 1000}", "--sampler", "random"]
+    side.ask("chance said", "sweep", recipe, *chance, "--trials", "3", "--out", str(side.case / "chance"))
 
 
 def predict(side: Side) -> None:
@@ -200,7 +204,6 @@ def export(side: Side) -> None:
     run = side.fit("int8", **WITH_DEV)
     side.ask("said of int8", "export", str(run), "--int8", "--max-drop", "100")
     side.ask("answers in int8", "predict", str(run), *ASKED, "--engine", "onnx", "--precision", "int8")
-    side.ask("handed off", "export", str(run), "--to", "vllm")
 
 
 def estimators(side: Side) -> None:

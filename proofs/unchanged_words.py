@@ -118,9 +118,15 @@ ITEMS = {"data.drop": {"shared": "leaked"}}
 """Items of lists that are said otherwise."""
 KEY_LISTS = ("ablate",)
 """Lists whose items are recipe keys."""
-GONE: dict[str, Any] = {}
+GONE: dict[str, Any] = {
+    "stages.pretrain.head.layers": "last",
+    "stages.pretrain.head.pooling": "auto",
+    "stages.pretrain.head.type": "auto",
+    "stages.pretrain.head.init": "random",
+    "stages.pretrain.head.learning_rate": None,
+}
 """Keys of a complete recipe that have no place any more, and the value that they must have had, by their new name."""
-ADDED: dict[str, Any] = {}
+ADDED: dict[str, Any] = {"stages.multitask.head.reuse": True}
 """Keys of a complete recipe that are new, and the value that they must have."""
 
 OPTIONS = {
@@ -174,7 +180,7 @@ NAMES = {
     "operations": ("flops",),
     "gb": ("memory_gb",),
     "learning": ("trainable_parameters",),
-    "start": ("startup",),
+    "start": ("startup", "launch_seconds"),
     "testing": ("evaluation",),
     "store": ("dtype",),
     "prune": ("pruner",),
@@ -185,6 +191,15 @@ NAMES = {
     "whole": ("integer",),
     "begun": ("started",),
     "keeping": ("callbacks", "stateful_callbacks"),
+    "stop_early": ("early_stopping",),
+    "what": ("about",),
+    "peak": ("peak_tflops",),
+    "bandwidth": ("bandwidth_gbs",),
+    "price": ("price_per_hour",),
+    "share": ("utilization",),
+    "base": ("overhead_gb",),
+    "fused": ("fused_attention",),
+    "head": ("head_type",),
     "corrected": ("p_corrected",),
     "shown": ("significant",),
     "d": ("cohens_d",),

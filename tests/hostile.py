@@ -526,7 +526,8 @@ def save_benign(folder: Path) -> None:
     save_tiny(folder / "model")
     (folder / "model" / "README.md").write_text("A tiny model.", encoding="utf-8")
     task = TASK.from_answers(TASK.options_class(), ["bad", "good"], pair=False)
-    model = tiny_model("bert", num_labels=2, **{key: value for key, value in task.config().items() if "2" in key})
+    labels = {key: value for key, value in task.config_kwargs().items() if "2" in key}
+    model = tiny_model("bert", num_labels=2, **labels)
     save(model, tiny_tokenizer(), task, Window(64), folder / "run" / "model")
     (folder / "run" / "recipe.yaml").write_text(PLAIN, encoding="utf-8")
     (folder / "run" / "metrics.json").write_text("{}", encoding="utf-8")

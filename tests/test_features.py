@@ -118,8 +118,8 @@ def test_a_run_gives_its_own_encoder_and_window(run, encoder):
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"layers": "scalar-mix"}, "layers: found scalar-mix, a mean that is learned"),
-        ({"pooling": "attention"}, "pooling: found attention, a mean that is learned"),
+        ({"layers": "scalar-mix"}, "layers: found scalar-mix, which is learned"),
+        ({"pooling": "attention"}, "pooling: found attention, which is learned"),
         ({"layers": "9"}, "has layers 0 to 3"),
         ({"pooling": "men"}, "did you mean 'mean'"),
         ({"max_tokens": 5000}, "takes at most 512"),
@@ -142,7 +142,7 @@ def call(*words):
 def test_the_verb_writes_both_formats_with_the_same_numbers(encoder, files, tmp_path, layers, shape):
     words = [files["train"], "--model", encoder, "--layers", layers, "--batch-size", "5"]
     told = json.loads(call(*words, "--out", tmp_path / "v.npy", "--json").stdout)
-    assert told == {"rows": 64, "shape": list(shape), "store": "fp32", "out": str(tmp_path / "v.npy")}
+    assert told == {"rows": 64, "shape": list(shape), "dtype": "fp32", "out": str(tmp_path / "v.npy")}
     assert "64 vectors" in call(*words, "--out", tmp_path / "v.parquet").stderr
     array, table = np.load(tmp_path / "v.npy"), pq.read_table(tmp_path / "v.parquet")
     assert array.shape == (64, *shape)

@@ -160,7 +160,7 @@ def test_what_is_cut_is_told_by_every_verb(encoder, file, tmp_path):
     cut = run.training.window.train
     lengths = [8 + number * 5 % 40 + len(str(number)) for number in range(40)]
     assert cut.rows_cut + run.metrics["test"]["rows_cut"] == sum(length > 10 for length in lengths)
-    shown = f"head+tail of 12 tokens: {cut.rows_cut} of 36 rows cut"
+    shown = f"head+tail of 12 tokens: {cut.rows_cut} of 36 rows truncated"
     assert shown in fitted.stdout
     assert "rows are longer than the window (head+tail of 12 tokens), this one first" in fitted.stderr
     assert shown in call("show", out).stdout

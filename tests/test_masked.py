@@ -312,7 +312,7 @@ def test_every_next_token(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["bert", "xlnet", "electra"])
 def test_an_encoder_that_looks_ahead_cannot_guess_what_comes_next(name, tmp_path):
-    with pytest.raises(RecipeError, match="sees the tokens that it is to guess"):
+    with pytest.raises(RecipeError, match="attends to the tokens that it is to predict"):
         fit(tmp_path / "run", save_tiny(tmp_path / "encoder", name), **{"task.objective": "clm"})
 
 

@@ -329,7 +329,7 @@ def test_rows_that_another_task_is_tested_on_are_told_and_can_be_left_out(encode
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"sampling": "uniform", "temperature": 2.0}, "temperature: found 2.0, and sampling is uniform"),
+        ({"sampling": "uniform", "temperature": 2.0}, "temperature: found 2.0, but sampling is uniform"),
         ({"head": {"layers": "scalar-mix"}}, "head.layers: belongs to one task; put it into the recipe of that task"),
         ({"layers": {"freeze": "encoder"}}, "layers.freeze: found encoder"),
         ({"training": {"r_drop": 1.0}}, "training.r_drop: found 1.0"),
@@ -347,7 +347,7 @@ def test_impossible_options_are_refused(said, told):
 
 
 def test_a_stage_without_others_is_refused():
-    with pytest.raises(RecipeError, match="with is missing; it says: Recipe files of the tasks"):
+    with pytest.raises(RecipeError, match="with is missing; expected recipe files of the other tasks"):
         MultitaskOptions.check({}, "recipe.yaml")
 
 

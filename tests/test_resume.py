@@ -132,7 +132,7 @@ def test_many_crashes_in_one_run(fit, undisturbed, tmp_path):
 
 
 def test_a_signal_saves_first_and_has_a_code_of_its_own(fit, undisturbed, tmp_path):
-    with pytest.raises(StoppedError, match="SIGTERM came: saved after step 5") as stopped:
+    with pytest.raises(StoppedError, match="SIGTERM received: saved after step 5") as stopped:
         fit(tmp_path / "run", progress=Trouble(5, terminate))
     assert stopped.value.exit_code == 75
     again = Trouble()

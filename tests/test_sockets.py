@@ -22,15 +22,15 @@ sys.addaudithook(note)
 from typer.testing import CliRunner
 from warmstart.cli.main import app
 
-found = {}
+opened = {}
 for words in json.loads(sys.argv[1]):
     done = CliRunner().invoke(app, words)
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
     assert done.exit_code == 0, (words, done.output)
-    found.setdefault(words[0], []).extend(seen)
+    opened.setdefault(words[0], []).extend(seen)
     seen.clear()
-print(json.dumps(found))
+print(json.dumps(opened))
 """
 
 
@@ -63,14 +63,14 @@ def test_no_verb_opens_a_socket_for_local_use(encoder, files, tmp_path):
         ["doctor"],
     ]
     assert {words[0] for words in verbs} | ELSEWHERE >= set(VERBS)
-    said = json.dumps([[str(word) for word in words] for words in verbs])
-    done = subprocess.run([sys.executable, "-c", LISTED, said], capture_output=True, text=True, cwd=tmp_path)
+    commands = json.dumps([[str(word) for word in words] for words in verbs])
+    done = subprocess.run([sys.executable, "-c", LISTED, commands], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert {verb: sockets for verb, sockets in found.items() if sockets} == {}
+    opened = json.loads(done.stdout.splitlines()[-1])
+    assert {verb: sockets for verb, sockets in opened.items() if sockets} == {}
 
 
 def test_a_socket_would_be_seen():
-    code = LISTED.replace("found = {}", "socket.create_server(('127.0.0.1', 0)).close(); found = {'made': seen}")
+    code = LISTED.replace("opened = {}", "socket.create_server(('127.0.0.1', 0)).close(); opened = {'made': seen}")
     done = subprocess.run([sys.executable, "-c", code, "[]"], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["made"]

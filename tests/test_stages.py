@@ -129,9 +129,9 @@ def test_texts_of_files_and_of_the_task_itself(fit, cache, tmp_path):
     [
         ({"stages": [{"pretrain": {"corpus": "everything"}}]}, "expected within-task"),
         ({"stages": [{}]}, "expected one of pretrain"),
-        ({"stages": [{"pretrain": {"steps": 3, "training": {"max_steps": 4}}}]}, "drop one"),
+        ({"stages": [{"pretrain": {"steps": 3, "training": {"max_steps": 4}}}]}, "leave one out"),
         ({"from_scratch": {"hidden_size": 30, "num_heads": 4}}, "does not divide"),
-        ({"model": "x", "from_scratch": {}}, "drop one"),
+        ({"model": "x", "from_scratch": {}}, "leave one out"),
     ],
 )
 def test_what_does_not_go_together_is_refused(said, match):

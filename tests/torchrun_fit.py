@@ -43,21 +43,21 @@ class Alarm:
 
 def fit(stop, noted, **settings):
     """Train; what happened is noted in a file a process."""
-    step_of = training._Trainer.training_step
+    step_of = training.WarmstartTrainer.training_step
     seen = {"steps": [], "said": ""}
 
     def note(self, model, inputs, num_items_in_batch=None):
         seen["steps"].append(inputs["row"].tolist())
         return step_of(self, model, inputs, num_items_in_batch)
 
-    training._Trainer.training_step = note
+    training.WarmstartTrainer.training_step = note
     try:
         run = warmstart.fit(**settings, progress=Alarm(stop))
         assert run.finished
         assert "test" in run.metrics  # every process finds a finished run
     except StoppedError as stopped:
         seen["said"] = str(stopped)
-    training._Trainer.training_step = step_of
+    training.WarmstartTrainer.training_step = step_of
     Path(f"{noted}.{processes.rank()}").write_text(json.dumps(seen))
 
 

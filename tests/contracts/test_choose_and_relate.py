@@ -80,7 +80,7 @@ def test_a_run_on_top_of_a_run_keeps_its_tokens_and_its_head(encoder, files, tmp
     assert again.training.new_parameters == []
     assert len(again.predictor.tokenizer) == len(first.predictor.tokenizer)
     other = {"model": str(first.model), "train": files["relate"], "out": tmp_path / "other", **QUICK}
-    with pytest.raises(RecipeError, match=r"reads marked entities.*head: new"):
+    with pytest.raises(RecipeError, match=r"reads marked entities.*head\.reuse: false"):
         warmstart.fit(**other)
     assert warmstart.fit(**other, head="new").finished
 
@@ -90,7 +90,7 @@ def test_a_run_on_top_of_a_run_keeps_its_tokens_and_its_head(encoder, files, tmp
     [
         ({"task": "choose", "window.method": "slices"}, r"window\.method: found slices, but choose takes head, tail"),
         ({"task": "relate", "window.method": "tail"}, r"window\.method: found tail, but relate takes head"),
-        ({"task": "relate", "head": {"pooling": "mean"}}, r"head\.pooling: found mean, but what a head of relate"),
+        ({"task": "relate", "head": {"pooling": "mean"}}, r"head\.pooling: found mean, but relate sets the pooling"),
         (
             {"task": {"name": "relate", "no_relation_label": "Othr"}},
             r"task\.no_relation_label: 'Othr' is not a label.*'Other'",

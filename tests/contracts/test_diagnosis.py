@@ -10,7 +10,7 @@ from warmstart.diagnosis.diagnose import diagnose
 from warmstart.evaluation.records.files import as_json
 
 OWN = {"score": "Residuals", "choose": "Position", "relate": "Direction", "tag": "Kinds of error"}
-OWN |= {"span": "First word", "rank": "First right document", "classify many": "Labels"}
+OWN |= {"span": "First word", "rank": "First relevant document", "classify many": "Labels"}
 """A table that a task has beside what all have."""
 
 

@@ -276,7 +276,7 @@ def test_blocks_cut_off_behind_the_configurations_back_are_noticed():
 
 
 def test_a_model_without_blocks_is_refused_with_what_was_found():
-    with pytest.raises(ModelError, match=r"Sequential holds its blocks(.|\n)*no ModuleList of like modules"):
+    with pytest.raises(ModelError, match=r"Sequential holds its blocks(.|\n)*no ModuleList of modules of one class"):
         LayerMap.of(nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 2)))
 
 

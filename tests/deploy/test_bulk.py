@@ -149,7 +149,7 @@ def test_kept_columns_are_text_and_none_may_hide_an_answer(work, alone, run):
     made = ShardWorker(LabelJob(**{**vars(work), "keep": ("id",)}))
     (answer, *_), _ = made._tried(alone[0].shards[-1])
     assert (answer["row"], answer["id"], "text" in answer) == ("c.parquet:41", "40", False)
-    with pytest.raises(RecipeError, match="--keep-column label: the output has a column of that name"):
+    with pytest.raises(RecipeError, match="--keep-column label: the output already has a column of that name"):
         columns_of(Predictor.load(run.folder).task, ["text"], ["label"], None)
 
 

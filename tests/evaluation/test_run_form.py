@@ -31,15 +31,15 @@ def test_a_run_of_every_form_opens(sample):
     assert run.recipe.task.name == "classify"
     assert run.metrics["test"]["rows"] == 24
     assert 0 <= run.metrics["test"]["accuracy"] <= 1
-    assert {name: part.rows for name, part in run.data.parts.items()} == {"train": 49, "dev": 24, "test": 24}
+    assert {name: part.rows for name, part in run.data.parts.items()} == {"train": 65, "dev": 24, "test": 24}
     [leaked] = [finding for finding in run.data.findings if finding.kind == "shared"]
-    assert leaked.location.line == 50
+    assert leaked.location.line == 66
     assert run.environment["versions"]["torch"]
-    assert run.training.steps == 16
-    assert run.training.window.train.rows == 49
+    assert run.training.steps == 108
+    assert run.training.window.train.rows == 65
     assert run.training.history[-1]["loss"] > 0
     [forgotten] = run.forgetting.values()
-    assert [point.step for point in forgotten.seen] == [0, 6, 12, 16]
+    assert [point.step for point in forgotten.seen] == [0, 54, 108]
     assert [variant.variant for variant in run.evidence.variants] == ["recipe", "plain", "tfidf"]
     assert run.evidence.selected.how == "best"
     assert sum(map(sum, run.diagnosis.confusion.counts)) == 24
@@ -49,8 +49,8 @@ def test_a_run_of_every_form_opens(sample):
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
 def test_a_report_has_the_facts_of_a_run_of_every_form(sample):
     facts, result = read_facts(sample), read_result(sample, "sample", 0)
-    assert [part.part for part in facts.measured] == ["test", "dev"]
-    assert facts.measured[0].value == result.value == pytest.approx(result.scores.mean())
+    assert [part.part for part in facts.scores] == ["test", "dev"]
+    assert facts.scores[0].value == result.value == pytest.approx(result.scores.mean())
     assert facts.evidence.verdict
 
 

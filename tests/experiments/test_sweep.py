@@ -83,7 +83,7 @@ def test_a_trial_killed_in_the_middle_goes_on_and_ends_the_same(asked, tmp_path)
     assert [one.state for one in read_sweep(tmp_path / "killed").trials] == ["running"]
     second = Trouble()
     found = run_sweep(*asked(trials=1), tmp_path / "killed", second)
-    assert sum(line.startswith("going on from") for line in second.said) == 1
+    assert sum(line.startswith("resuming from") for line in second.said) == 1
     assert [(one.number, one.value, one.settings) for one in found.trials] == [
         (one.number, one.value, one.settings) for one in alone.trials
     ]
@@ -300,7 +300,7 @@ def test_no_trial_begins_when_the_time_is_up(asked, quick, tmp_path, monkeypatch
         ({"search": {"training.learning_rate": {"low": 2, "high": 1}}}, "expected low below high"),
         ({"search": {"training.learning_rate": []}}, "one or more choices"),
         ({"search": {"data.split.dev": [0.1]}}, "changes the rows that trials are measured on"),
-        ({"sampler": "grid"}, "a grid wants a list of choices, or a range with a step"),
+        ({"sampler": "grid"}, "a grid needs a list of choices, or a range with a step"),
         ({"timeout": "soon"}, "expected a time as 90m, 2h or 1h30m"),
         ({"pruner": "median", "metric": "macro_f1"}, "leave metric out"),
         ({"direction": "minimize"}, "for a metric that you name"),
@@ -326,7 +326,7 @@ def test_a_file_is_read_with_its_lines_and_from_its_folder(encoder, files, tmp_p
     ):
         load_sweep(path)
     path.write_text(start.replace(", dev: dev.csv", "") + "search: {training.batch_size: [8]}\n")
-    with pytest.raises(RecipeError, match=r"no dev rows to choose by; say data\.dev, or data\.split\.dev: 0\.1"):
+    with pytest.raises(RecipeError, match=r"no dev rows to choose by; set data\.dev, or data\.split\.dev: 0\.1"):
         load_sweep(path)
 
 

@@ -33,11 +33,11 @@ def main(out: Path) -> None:
         (folder / "general.txt").write_text("\n\n".join(f"a film {n} in paris and london" for n in range(24)))
         run = warmstart.fit(
             model=str(save_tiny(folder / "encoder")),
-            train=write(folder / "train.csv", [*reviews(48), reviews(1, 1000)[0]]),
+            train=write(folder / "train.csv", [*reviews(64), reviews(1, 1000)[0]]),
             dev=write(folder / "dev.csv", reviews(24, 500)),
             test=write(folder / "test.csv", reviews(24, 1000)),
-            training={"learning_rate": 3e-3, "batch_size": 16, "epochs": 4, "precision": "fp32"},
-            forgetting={"text": str(folder / "general.txt"), "rows": 8, "every_steps": 6},
+            training={"learning_rate": 1e-3, "batch_size": 8, "epochs": 12, "precision": "fp32"},
+            forgetting={"text": str(folder / "general.txt"), "rows": 8, "every_steps": 54},
             seeds=2,
             baseline="plain",
             out=folder / "run",

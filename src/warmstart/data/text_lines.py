@@ -58,16 +58,16 @@ class BlankLines:
         self.file = file
         self.between = between
         self.advice = advice
-        self._first = self._count = 0
+        self._first = self.count = 0
 
     def add(self, line: int) -> None:
         """Count a blank line."""
         self._first = self._first or line
-        self._count += 1
+        self.count += 1
 
     def check(self) -> None:
         """Refuse the blank lines seen so far: something follows them."""
-        if self._count:
+        if self.count:
             raise DataError(
                 f"a blank line between {self.between}. {self.advice}",
                 "blank-line",
@@ -76,9 +76,9 @@ class BlankLines:
 
     def report(self, findings: Findings) -> None:
         """Note the blank lines at the end of the file."""
-        if self._count:
+        if self.count:
             message = "blank lines at the end of the file, skipped"
-            findings.add("blank-end", "note", message, Location(self.file, self._first), self._count)
+            findings.add("blank-end", "note", message, Location(self.file, self._first), self.count)
 
 
 def _open(file: str) -> io.BufferedReader:

@@ -103,7 +103,7 @@ def name_of(kind: Kind, value: str) -> str | None:
 
 def described(kind: Kind, name: str) -> str:
     """Where a registered name comes from, as the beginning of a message."""
-    packages = [point.dist.name if point.dist else "unknown" for point in _registered()[kind].get(name, ())]
+    packages = sorted(point.dist.name if point.dist else "unknown" for point in _registered()[kind].get(name, ()))
     return f"{name!r} of the entry points warmstart.{kind} of {' and '.join(packages) or 'no package'}"
 
 

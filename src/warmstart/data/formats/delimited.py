@@ -126,15 +126,16 @@ def _strict_rows(file: str, rows: Iterable[ParsedRow], findings: Findings) -> It
     """The line and the cells of every row; a fault is an error, and so is a blank line that a row follows."""
     blank = BlankLines(file, "rows", "Expected a row: remove the line or fill it.")
     ends = _LineEnds()
-    for row in rows:
-        if row.fault:
-            raise row.fault.at(Location(file, row.line))
-        ends.add(row.end, row.line)
-        if row.cells:
-            blank.check()
-            yield row.line, row.cells
+    for line, _, cells, end, fault in rows:
+        if fault:
+            raise fault.at(Location(file, line))
+        ends.add(end, line)
+        if cells:
+            if blank.count:
+                blank.check()
+            yield line, cells
         else:
-            blank.add(row.line)
+            blank.add(line)
     ends.report(file, findings)
     blank.report(findings)
 

@@ -39,7 +39,7 @@ def columns_of(
     for name in columns:
         if name in answers or name == ROW:
             raise RecipeError(
-                f"--keep-column {name}: the output already has a column of that name; rename the input's, or leave it out"
+                f"--keep-column {name}: the output already has a column of that name; rename the input's, or drop it"
             )
     return {ROW: "text", **dict.fromkeys(columns, "text"), **answers}
 

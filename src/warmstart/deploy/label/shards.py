@@ -98,9 +98,9 @@ def _cut(
         return
     first = rows = start = position = 0
     try:
-        for found in text_records(folder, name, source):
+        for record in text_records(folder, name, source):
             rows += 1
-            position += found.size
+            position += record.size
             if rows == size:
                 yield Shard(f"{number:06d}-{first:012d}", name, first, rows, start)
                 first, rows, start = first + rows, 0, position
@@ -126,7 +126,7 @@ def check_first(folder: Folder, name: str, source: Source, columns: Sequence[Fil
         names = _parquet_facts(folder, name)[1]
     else:
         # The first rows may be broken themselves.
-        items = (found.item for found in islice(text_records(folder, name, source), LOOKED) if found.item)
+        items = (record.item for record in islice(text_records(folder, name, source), LOOKED) if record.item)
         names = list(dict.fromkeys(key for item in items for key in item))
         if not names:
             return

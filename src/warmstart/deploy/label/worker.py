@@ -34,7 +34,7 @@ class ShardRow:
     """A row of a shard: its number, what the model reads, what is kept of it, or what is wrong with it."""
 
     number: int
-    found: FileRecord
+    record: FileRecord
     row: Mapping[str, Any] | None
     kept: Mapping[str, Any]
     error: str = ""
@@ -86,8 +86,8 @@ class ShardWorker:
                 time.sleep(PAUSE)
         readable = [line for line in lines if line.row is not None]
         answers, wrong = self._answers([line.row for line in readable if line.row is not None])
-        aside = [aside_row(shard, line.number, line.error, line.found.text) for line in lines if line.row is None]
-        aside += [aside_row(shard, readable[at].number, error, readable[at].found.text) for at, error in wrong.items()]
+        aside = [aside_row(shard, line.number, line.error, line.record.text) for line in lines if line.row is None]
+        aside += [aside_row(shard, readable[at].number, error, readable[at].record.text) for at, error in wrong.items()]
         left_in = (line for at, line in enumerate(readable) if at not in wrong)
         rows = [
             {ROW: f"{shard.file}:{line.number}", **line.kept, **self._shape(answer)}
@@ -103,13 +103,15 @@ class ShardWorker:
         """The rows of a shard, read as `predict --file` reads them, but each by itself."""
         converter = RowConverter(self.columns, self.work.source.label_separator, self.schema.check)
         defaults = self.schema.defaults([column.target.name for column in self.columns])
-        for number, found in enumerate(_found(self.work, shard, self.columns), shard.first + 1):
-            row, error = (None, found.error) if found.item is None else parse_input(found.item, self.columns, converter)
+        for number, record in enumerate(_records(self.work, shard, self.columns), shard.first + 1):
+            row, error = (
+                (None, record.error) if record.item is None else parse_input(record.item, self.columns, converter)
+            )
             kept: dict[str, Any] = {}
-            if row is not None and found.item is not None:
+            if row is not None and record.item is not None:
                 row |= defaults
-                kept, error = self._kept(row, found.item)
-            yield ShardRow(number, found, None if error else row, kept, error)
+                kept, error = self._kept(row, record.item)
+            yield ShardRow(number, record, None if error else row, kept, error)
 
     def _kept(self, row: Mapping[str, Any], item: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         if not self.work.keep:
@@ -155,7 +157,7 @@ class ShardWorker:
         self.predictor.cut = Truncation()
         raw: list[str | None] = []
         try:
-            raw += [found.text for found in _found(self.work, shard, self.columns)]
+            raw += [record.text for record in _records(self.work, shard, self.columns)]
         except OSError:
             raw += [None] * (shard.rows - len(raw))
         return [], [aside_row(shard, number, why, text) for number, text in enumerate(raw, shard.first + 1)]
@@ -221,7 +223,7 @@ def model_fingerprint(run: str) -> str:
     return source_of(folder)
 
 
-def _found(work: LabelJob, shard: Shard, columns: Sequence[FileColumn]) -> Iterator[FileRecord]:
+def _records(work: LabelJob, shard: Shard, columns: Sequence[FileColumn]) -> Iterator[FileRecord]:
     """The records of a shard."""
     if check_format(shard.file, work.source) == "parquet":
         names = [*(column.name for column in columns), *work.keep]
