@@ -1,7 +1,7 @@
-"""The words of a release and those of the one before it: a table, and what carries old words over into new ones.
+"""Old names and new ones: the tables by which the proof that nothing changed translates.
 
-The proof that nothing changed writes every recipe, option and argument once, in old words. What the old side wrote is
-held against what the new side wrote by these tables, too: a name must be the old one, or the one that stands here.
+The proof writes every recipe, option and argument once, in old words. Where it compares outputs, a name must be the
+old one or the new one of these tables.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LEARN = {
     "layers.head_rate": "head.learning_rate",
     "layers.head_start": "head.init",
 }
-"""Recipe keys that say how something is trained, in a recipe and in each of its stages."""
+"""Recipe keys of training, in a recipe and in each of its stages."""
 RECIPE = {
     **LEARN,
     "head": "head.reuse",
@@ -84,7 +84,7 @@ RECIPE = {
     "task.misplaced": "task.misplaced_answers",
     "task.score_pieces": "task.subtoken_pooling",
 }
-"""Recipe keys; where a key is not named, that of its parent counts, and else it is the same."""
+"""Recipe keys; a key that is missing here follows its parent, or is unchanged."""
 STAGES = {
     "pretrain": {**LEARN, "on": "corpus", "tokens": "max_tokens", "task.mask": "task.mlm_probability"},
     "multitask": {**LEARN, "weights": "loss_weights", "own": "include_own"},
@@ -113,9 +113,9 @@ VALUES: dict[tuple[str, Any], Any] = {
     ("layers.norms", "reset"): True,
     ("layers.head_start", "drawn"): "random",
 }
-"""Values that are said otherwise, by their old key."""
+"""Renamed values, by their old key."""
 ITEMS = {"data.drop": {"shared": "leaked"}}
-"""Items of lists that are said otherwise."""
+"""Renamed items of lists, by their old key."""
 KEY_LISTS = ("ablate",)
 """Lists whose items are recipe keys."""
 GONE: dict[str, Any] = {
@@ -125,9 +125,9 @@ GONE: dict[str, Any] = {
     "stages.pretrain.head.init": "random",
     "stages.pretrain.head.learning_rate": None,
 }
-"""Keys of a complete recipe that have no place any more, and the value that they must have had, by their new name."""
+"""Keys of a complete recipe that were removed, by the name they would have now, and the value they must have had."""
 ADDED: dict[str, Any] = {"stages.multitask.head.reuse": True}
-"""Keys of a complete recipe that are new, and the value that they must have."""
+"""Keys of a complete recipe that were added, and the value they must have."""
 
 OPTIONS = {
     "": {"--rate": "--learning-rate", "--batch": "--batch-size", "--tokens": "--max-tokens"},
@@ -213,15 +213,15 @@ NAMES = {
     "given": ("prediction", "predicted"),
     "answer": ("truth", "label"),
 }
-"""Names in what a run writes, beside those of the recipe: metrics, columns, keys of JSON files, parts of tensors."""
+"""Names in outputs, beside those of recipes: metrics, columns, keys of JSON files, parts of tensor names."""
 FILES: dict[str, str] = {r"variants/asked/": "variants/recipe/"}
-"""Files that a run writes elsewhere: patterns of the old path, and the new one."""
+"""Files that moved: a pattern of the old path, and the new one."""
 
 
 def rename(key: str) -> str:
     """A recipe key in new words."""
     parts = key.split(".")
-    if parts[0] == "recipe" and len(parts) > 1:  # as in the names of what a training depends on
+    if parts[0] == "recipe" and len(parts) > 1:  # as in the identity of a training
         return f"recipe.{rename('.'.join(parts[1:]))}"
     if parts[0] == "before" and len(parts) > 1:
         place = next((index for index, part in enumerate(parts) if part in STAGES), len(parts))
@@ -232,17 +232,17 @@ def rename(key: str) -> str:
 
 
 def _renamed(key: str, table: Mapping[str, str]) -> str:
-    """A key by the longest of its beginnings that the table has."""
+    """A key translated by the longest prefix of it that is in the table."""
     parts = key.split(".")
     for length in range(len(parts), 0, -1):
-        beginning = ".".join(parts[:length])
-        if beginning in table:
-            return ".".join((table[beginning], *parts[length:]))
+        prefix = ".".join(parts[:length])
+        if prefix in table:
+            return ".".join((table[prefix], *parts[length:]))
     return key
 
 
 def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested mappings, and lists of them, by dotted key; a number in a key is a place in a list."""
+    """Nested mappings, and lists of them, by dotted key; a number in a key is an index of a list."""
     inner: Any = ()
     if isinstance(value, Mapping):
         inner = value.items()
@@ -256,15 +256,15 @@ def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What `flat` was given."""
-    found: dict[str, Any] = {}
+    """The inverse of `flat`."""
+    result: dict[str, Any] = {}
     for key, value in values.items():
         *parents, last = key.split(".")
-        place = found
+        place = result
         for parent in parents:
             place = place.setdefault(parent, {})
         place[last] = deepcopy(value)
-    return {name: _listed(value) for name, value in found.items()}
+    return {name: _listed(value) for name, value in result.items()}
 
 
 def _listed(value: Any) -> Any:
@@ -275,16 +275,16 @@ def _listed(value: Any) -> Any:
 
 
 def recipe_in(words: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe of dotted or nested old keys, as one side reads it."""
+    """A recipe of dotted or nested old keys in the words of a side."""
     both = dict(flat(nested(values)))
-    return nested(both if words == "old" else dict(renewed(both)))
+    return nested(both if words == "old" else dict(translated(both)))
 
 
-def renewed(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Dotted keys and values of a recipe in new words."""
+def translated(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The dotted keys and values of a recipe in new words."""
     for key, value in values.items():
         parts = [part for part in key.split(".") if not part.isdigit()]
-        own = parts[2:] if parts[0] == "before" else parts  # a stage's values are said as a recipe's
+        own = parts[2:] if parts[0] == "before" else parts  # in a stage as in a recipe
         yield rename(key), _value(".".join(own), value)
 
 
@@ -296,33 +296,33 @@ def _value(key: str, value: Any) -> Any:
 
 
 def options_in(words: str, verb: str, options: list[str]) -> list[str]:
-    """The words of a command line, as one side reads them."""
+    """The arguments of a command in the words of a side."""
     if words == "old":
         return options
     names = {**OPTIONS[""], **OPTIONS.get(verb, {})}
-    found: list[str] = []
+    result: list[str] = []
     for word in options:
-        before = options[len(found) - 1] if found else ""
+        before = options[len(result) - 1] if result else ""
         if before in KEYED:
             key, equals, value = word.partition("=")
-            found.append(f"{rename(key)}{equals}{VALUES.get((key, value), value)}")
+            result.append(f"{rename(key)}{equals}{VALUES.get((key, value), value)}")
         elif before == "--shape":
             sizes = (one.partition("=") for one in word.split(","))
-            found.append(",".join(f"{SHAPE.get(name, name)}={value}" for name, _, value in sizes))
+            result.append(",".join(f"{SHAPE.get(name, name)}={value}" for name, _, value in sizes))
         else:
-            found.append(names.get(word, word))
-    return found
+            result.append(names.get(word, word))
+    return result
 
 
 def arguments_in(words: str, call: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a public call, as one side takes them."""
+    """The arguments of a public call in the words of a side."""
     if words == "old":
         return dict(values)
     names = ARGUMENTS.get(call, {})
-    found = {names.get(name, name): value for name, value in values.items()}
-    if "options" in found:
-        found["options"] = dict(renewed(found["options"]))
-    return found
+    result = {names.get(name, name): value for name, value in values.items()}
+    if "options" in result:
+        result["options"] = dict(translated(result["options"]))
+    return result
 
 
 def _last(key: str) -> str:
@@ -331,28 +331,28 @@ def _last(key: str) -> str:
 
 @cache
 def synonyms() -> dict[str, set[str]]:
-    """New names that each name in what a run writes may have."""
-    found: dict[str, set[str]] = {name: set(others) for name, others in NAMES.items()}
+    """The new names that each old name may have in outputs."""
+    result: dict[str, set[str]] = {name: set(others) for name, others in NAMES.items()}
     for table in (RECIPE, *STAGES.values(), *ARGUMENTS.values()):
         for old, new in table.items():
             if _last(old) != _last(new):
-                found.setdefault(_last(old), set()).add(_last(new))
-    return found
+                result.setdefault(_last(old), set()).add(_last(new))
+    return result
 
 
 def same_words(old: Any, new: Any) -> bool:
-    """Whether a value is the other one in new words."""
+    """Whether two values are equal, or the second is the first in new words."""
     if old == new and isinstance(old, bool) == isinstance(new, bool):
         return True
     if not isinstance(old, str):
         return False
-    said = [value for (_, word), value in VALUES.items() if word == old]
-    said += [names[old] for names in ITEMS.values() if old in names]
-    if any(new == one and isinstance(new, bool) == isinstance(one, bool) for one in said):
+    values = [value for (_, word), value in VALUES.items() if word == old]
+    values += [names[old] for names in ITEMS.values() if old in names]
+    if any(new == one and isinstance(new, bool) == isinstance(one, bool) for one in values):
         return True
-    return isinstance(new, str) and (new in NAMES.get(old, ()) or new == keys_in(old))
+    return isinstance(new, str) and (new in NAMES.get(old, ()) or new == translate_keys(old))
 
 
-def keys_in(text: str) -> str:
-    """A text with the recipe keys in it in new words, as in the name of a variant: `without learn.smoothing`."""
-    return re.sub(r"\b[a-z_]+(?:\.[a-z_]+)+\b", lambda found: rename(found[0]), text)
+def translate_keys(text: str) -> str:
+    """A text with its recipe keys in new words, as in the name of a variant: `without learn.smoothing`."""
+    return re.sub(r"\b[a-z_]+(?:\.[a-z_]+)+\b", lambda match: rename(match[0]), text)

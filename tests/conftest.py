@@ -10,11 +10,16 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import warm
 from proving import figures
 from small import FAST, reviews
 from tiny import save_tiny
+
+# A deadline measures the machine, which may be busy with other tests.
+settings.register_profile("no-deadline", deadline=None)
+settings.load_profile("no-deadline")
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

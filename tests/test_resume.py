@@ -159,7 +159,7 @@ def test_a_finished_training_is_not_done_again(fit, undisturbed, tmp_path):
     before = (run.model / "model.safetensors").stat().st_mtime_ns
     again = Trouble()
     same(fit(run.folder, progress=again), undisturbed)
-    assert again.said == ["stages/01-finetune is finished; used as it stands"]
+    assert again.said == ["stages/01-finetune is finished; reused"]
     assert (run.model / "model.safetensors").stat().st_mtime_ns == before
 
 

@@ -118,7 +118,7 @@ def test_weights_of_labels_change_the_loss():
     assert weighted == pytest.approx(float((first + 9 * second) / 10))
     assert float(weighted) != pytest.approx(float(plain))
     balanced = Classify.from_answers(ClassifyOptions(class_weight="balanced"), ["a", "a", "a", "b"], pair=False)
-    assert balanced.weights == pytest.approx([4 / 6, 4 / 2])
+    assert balanced.class_weight == pytest.approx([4 / 6, 4 / 2])
 
 
 def test_a_weight_for_an_unknown_label_is_refused():
