@@ -212,7 +212,7 @@ def _page(figures: dict[str, Any], results: dict[str, Compared]) -> str:
     return (
         f"Commit {figures['base']} and this tree, run through the same {figures['cases']} cases on the same tiny "
         "encoders and data files: every task, every training technique, stages, seeds, sweeps, two processes, "
-        "interrupted and resumed trainings, and every command but `doctor`. Each recipe is written once, in the words of "
+        "stopped and resumed trainings, and every command but `doctor`. Each recipe is written once, in the words of "
         "the older commit, and translated.\n\n"
         f"**{equal} of {figures['cases']} cases are equal to the bit**: {figures['files']:,} files with "
         f"{figures['tensors']:,} tensors, {figures['numbers']:,} numbers in all. Weights and optimizer states are "
