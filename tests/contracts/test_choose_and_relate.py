@@ -82,7 +82,7 @@ def test_a_run_on_top_of_a_run_keeps_its_tokens_and_its_head(encoder, files, tmp
     other = {"model": str(first.model), "train": files["relate"], "out": tmp_path / "other", **QUICK}
     with pytest.raises(RecipeError, match=r"reads marked entities.*head\.reuse: false"):
         warmstart.fit(**other)
-    assert warmstart.fit(**other, head="new").finished
+    assert warmstart.fit(**other, head={"reuse": False}).finished
 
 
 @pytest.mark.parametrize(
