@@ -18,6 +18,8 @@ from common import ROOT
 from warmstart.evaluation.run_result import RunResult
 
 FOLDER = ROOT / "docs" / "results" / "figures"
+NOT_KEPT = ("folder", "task")
+"""Fields of a result that only its run can use: the scores of rows, which need the task, are kept themselves."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def keep_rows(name: str, rows: Sequence[RunResult], asked: dict[str, str]) -> No
         names = [str(name) for name in row.row_names]
         if names != found.setdefault("rows", names):
             raise SystemExit(f"{row.folder}: measured on other test rows than the runs kept in {FOLDER / name}.json")
-        fields = {key: getattr(row, key) for key in RunResult.__dataclass_fields__ if key != "folder"}
+        fields = {key: getattr(row, key) for key in RunResult.__dataclass_fields__ if key not in NOT_KEPT}
         quality = [int(one) if one == int(one) else round(one, 6) for one in row.scores.tolist()]
         found[f"{row.variant} {row.seed}"] = [asked[row.variant], fields, quality]
     write(name, found)

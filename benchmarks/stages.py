@@ -21,24 +21,24 @@ from tables import ABOUT, Lines, asking, chosen, errors_told, means, table
 STEPS = 200
 """Optimizer steps of every stage before the fine-tuning."""
 BATCH, TOKENS, RATE = 32, 128, 1e-4
-LEARN = {"rate": RATE, "batch": BATCH}
+TRAINING = {"learning_rate": RATE, "batch_size": BATCH}
 
 
 def pretrain(on: Any) -> dict[str, Any]:
     """A stage that learns from raw text."""
-    return {"pretrain": {"corpus": on, "max_tokens": TOKENS, "steps": STEPS, "training": LEARN}}
+    return {"pretrain": {"corpus": on, "max_tokens": TOKENS, "steps": STEPS, "training": TRAINING}}
 
 
 def variants(name: str) -> dict[str, dict[str, Any]]:
     """The stages to try on a set."""
     near, far = CORPORA[name]
-    together = {"with": others(name, weights("minilm")), "training": {**LEARN, "max_steps": STEPS}}
+    together = {"with": others(name, weights("minilm")), "training": {**TRAINING, "max_steps": STEPS}}
     return {
         "plain": {},
-        "within-task": {"before": [pretrain("within-task")]},
-        "in-domain": {"before": [pretrain({"in-domain": [str(corpus(one)) for one in near]})]},
-        "cross-domain": {"before": [pretrain({"cross-domain": [str(corpus(one)) for one in far]})]},
-        "multi-task": {"before": [{"multitask": together}]},
+        "within-task": {"stages": [pretrain("within-task")]},
+        "in-domain": {"stages": [pretrain({"in-domain": [str(corpus(one)) for one in near]})]},
+        "cross-domain": {"stages": [pretrain({"cross-domain": [str(corpus(one)) for one in far]})]},
+        "multi-task": {"stages": [{"multitask": together}]},
     }
 
 
