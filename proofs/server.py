@@ -309,7 +309,7 @@ def throughput(folder: Path, count: int) -> dict[str, Any]:
     return {**figures, "throughput_ratio": round(served / local, 2)}
 
 
-def run_recipe(part: str, size: float) -> dict[str, Any]:
+def measure_part(part: str, size: float) -> dict[str, Any]:
     """One of the parts, in a folder of its own."""
     say(f"{part}: {size}")
     with tempfile.TemporaryDirectory() as name:
@@ -332,7 +332,7 @@ def main() -> None:
     sizes = {"malformed": args.n, "beside": max(200, args.n // 10), "overload": seconds, "kills": count}
     sizes["throughput"] = max(256, round(4096 * share))
     found = kept.by_parts(
-        "server", {part: partial(run_recipe, part, sizes[part]) for part in args.parts.split(",")}, args.write
+        "server", {part: partial(measure_part, part, sizes[part]) for part in args.parts.split(",")}, args.write
     )
     figures = kept.flat(found)
     if args.write and set(found) == set(PARTS):
