@@ -21,12 +21,12 @@ CACHE = ROOT / ".cache" / "forgetting"
 RATES = (2e-5, 5e-5, 1e-4, 4e-4)
 ROWS = 1000
 """Questions to learn from."""
-LEARN = {
+SETTINGS = {
     "training.epochs": 5,
     "training.batch_size": 32,
     "training.min_steps": None,
     "forgetting.rows": 60,
-    "forgetting.every": 40,
+    "forgetting.every_steps": 40,
     "data.split.test": 0,
 }
 
@@ -56,7 +56,7 @@ def recipe() -> dict[str, Any]:
         _write(paths["test.csv"], test)
         _general(paths["general.jsonl"])
     data = {"data.train": str(paths["train.csv"]), "data.dev": str(paths["test.csv"])}
-    return {"model": weights("minilm"), **data, "forgetting.text": str(paths["general.jsonl"]), **LEARN}
+    return {"model": weights("minilm"), **data, "forgetting.text": str(paths["general.jsonl"]), **SETTINGS}
 
 
 def _general(path: Path) -> None:
@@ -125,10 +125,11 @@ def page(found: dict[float, list[dict[str, Any]]]) -> str:
         [
             f"all-MiniLM-L6-v2 learns the six kinds of {ROWS:,} TREC questions at four rates (batch 32, a tenth of "
             f"warm-up, then a straight line to zero). Seeds of each rate: {seeds}; means are shown. Every "
-            f"{LEARN['forgetting.every']} steps it is tested on the 500 test questions, and asked what it still knows "
-            f"of {some['rows']} paragraphs of wikitext-2: which tokens are masked, as read by one reader fitted to "
-            "the starting encoder, and how much the states of each block agree with the starting encoder's (linear "
-            "CKA). After the figure on catastrophic forgetting of [Sun et al. 2019](https://arxiv.org/abs/1905.05583), "
+            f"{SETTINGS['forgetting.every_steps']} steps it is tested on the 500 test questions, and asked what it "
+            f"still knows of {some['rows']} paragraphs of wikitext-2: which tokens are masked, as read by one "
+            "reader fitted to the starting encoder, and how much the states of each block agree with the starting "
+            "encoder's (linear CKA). After the figure on catastrophic forgetting of "
+            "[Sun et al. 2019](https://arxiv.org/abs/1905.05583), "
             "which shows training loss and test error of BERT-base on IMDb at these rates.",
             "",
             "![Training loss, test error, loss of masked tokens and agreement of the last block over the steps, a "

@@ -24,9 +24,9 @@ from tables import Lines
 TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 """For tests: a few texts of our own and a tiny encoder."""
 CACHE = Path(tempfile.mkdtemp()) if TINY else ROOT / ".cache" / "scratch"
-SHAPE = {"layers": 3, "width": 128, "heads": 4, "vocabulary": 6000, "tokens": 128}
+SHAPE = {"num_layers": 3, "hidden_size": 128, "num_heads": 4, "vocab_size": 6000, "max_tokens": 128}
 if TINY:
-    SHAPE |= {"layers": 1, "width": 16, "vocabulary": 300}
+    SHAPE |= {"num_layers": 1, "hidden_size": 16, "vocab_size": 300}
 TOKENS, BATCH, RATE = 128, 32, 2e-3
 
 
@@ -103,7 +103,7 @@ def main() -> None:
     os.environ["WARMSTART_CACHE"] = str(CACHE / "store")
     folder = CACHE / f"run-{args.n}"
     recipe = {
-        "scratch": SHAPE,
+        "from_scratch": SHAPE,
         "task": {"name": "masked", "objective": "mlm+nsp"},
         "data.train": str(texts("train")),
         "data.test": str(texts("valid")),
@@ -136,9 +136,9 @@ def main() -> None:
 
 def _page(figures: dict[str, Any], pairs: int) -> str:
     return (
-        f"A BERT of {SHAPE['layers']} blocks of width {SHAPE['width']} and a tokenizer of {SHAPE['vocabulary']:,} "
-        f"pieces, both from nothing but the training part of wikitext-2: {figures['steps']:,} steps of {BATCH} "
-        f"sequences of at most {TOKENS} tokens, {figures['minutes']} minutes.\n\n"
+        f"A BERT of {SHAPE['num_layers']} blocks of width {SHAPE['hidden_size']} and a tokenizer of "
+        f"{SHAPE['vocab_size']:,} pieces, both from nothing but the training part of wikitext-2: "
+        f"{figures['steps']:,} steps of {BATCH} sequences of at most {TOKENS} tokens, {figures['minutes']} minutes.\n\n"
         "![The loss of masked tokens and of next sentences over the steps](scratch.svg)\n\n"
         f"On the validation part the loss of masked tokens is **{figures['loss']}** nats, the entropy of its single "
         f"tokens {figures['entropy']}; {figures['accuracy']:.1%} of them are found. Which of two stretches of text "
