@@ -97,7 +97,8 @@ def test_forgetting_is_measured_by_rate_and_told_on_one_page(monkeypatch, tmp_pa
     from warmstart.experiments.repeat import repeat
 
     recipe = {"model": encoder, "data.train": files["train"], "data.dev": files["test"], "data.split.test": 0}
-    recipe |= {"training.max_steps": 12, "forgetting.text": files["train"], "forgetting.rows": 8, "forgetting.every": 6}
+    recipe |= {"training.max_steps": 12, "forgetting.text": files["train"], "forgetting.rows": 8}
+    recipe |= {"forgetting.every_steps": 6}
     monkeypatch.setattr(forgetting, "RATES", (1e-4, 1e-3))
     repeat(recipe, {f"{rate:g}": {"training.learning_rate": rate} for rate in forgetting.RATES}, [0], tmp_path / "runs")
     found = forgetting.curves(tmp_path / "runs")
@@ -168,7 +169,7 @@ def test_kept_figures_are_those_of_the_runs_and_of_the_settings_asked_for(monkey
     monkeypatch.setattr(kept, "FOLDER", tmp_path / "figures")
     run = {"part": "test", "metrics": {"test": {"f1": 0.5}}, "headline": "f1", "steps": 3, "seconds": 1.5, "failed": ""}
     rows = [
-        kept.Kept("plain", seed, Path("a"), **run, value=0.5, of=("a.csv:2", "a.csv:3"), quality=(1, 0.25))
+        kept.KeptResult("plain", seed, Path("a"), **run, value=0.5, of=("a.csv:2", "a.csv:3"), quality=(1, 0.25))
         for seed in (1, 0)
     ]
     asked = {"plain": kept.settings({"model": "/one/place/minilm", "rate": 1e-4})}
@@ -177,12 +178,12 @@ def test_kept_figures_are_those_of_the_runs_and_of_the_settings_asked_for(monkey
 
     # Another checkout has the same settings; another rate has not.
     found = kept.read_rows("some", {"plain": kept.settings({"model": "/other/minilm", "rate": 1e-4})})
-    assert [(row.seed, row.value, row.names) for row in found] == [
+    assert [(row.seed, row.value, row.row_names) for row in found] == [
         (seed, 0.5, ["a.csv:2", "a.csv:3"]) for seed in (0, 1)
     ]
     assert [row.scores.tolist() for row in found] == [[1, 0.25]] * 2
     assert not kept.read_rows("some", {"plain": kept.settings({"model": "/other/minilm", "rate": 2e-4})})
 
-    other = kept.Kept("plain", 2, Path("a"), **run, value=0.5, of=("b.csv:2",), quality=(1,))
+    other = kept.KeptResult("plain", 2, Path("a"), **run, value=0.5, of=("b.csv:2",), quality=(1,))
     with pytest.raises(SystemExit, match="other test rows"):
         kept.keep_rows("some", [other], asked)
