@@ -47,12 +47,17 @@ def _start(ray: ModuleType, address: str, options: dict[str, object], tries: int
     """Start a local Ray, or connect to a cluster."""
     try:
         ray.init(address=address, log_to_driver=False, logging_level="error", **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except Exception as error:  # a node that starts too slowly is a bare Exception of Ray's
         ray.shutdown()
         if tries > 1:
             _start(ray, address, options, tries - 1)
             return
-        reason = " ".join(str(error).split())[:300]
+        reason = " ".join(str(error).split())[:300].rstrip(".")
+        if address == LOCAL:
+            raise RunError(
+                f"Ray did not start on this machine in {TRIES} attempts: {reason}. If the machine is busy, run the "
+                "same command again later"
+            ) from None
         raise RunError(
             f"--ray {address}: {reason}. Expected the address of a running cluster, with its token in "
             "RAY_AUTH_TOKEN or ~/.ray/auth_token; without an address, Ray is started here"
