@@ -13,7 +13,11 @@ import warmstart
 from small import FAST
 from tiny import tiny_tokenizer
 from warmstart.cli.main import app
+from warmstart.data.findings import Findings
+from warmstart.data.table import from_rows
 from warmstart.errors import DataError, RecipeError
+from warmstart.pipeline.prepare import RowEncoder
+from warmstart.runtime.progress import silent
 from warmstart.tasks.shared import metrics
 from warmstart.tasks.shared.entities import row_f1
 from warmstart.tasks.tag import IGNORED, Tag, TagOptions
@@ -96,6 +100,20 @@ def test_an_entity_inside_a_word_is_counted_and_learned_as_the_word():
     found, [feature] = answer(task(tokenize_by="character"), row, window, TOKENIZERS["right"])
     assert feature["misaligned"] == 0
     assert [(one["start"], one["end"]) for one in found["entities"]] == [(3, 9)]
+
+
+def test_entities_inside_words_are_one_finding_in_the_words_of_the_task(tmp_path):
+    inside = {"text": "in londontown", "entities": [{"start": 3, "end": 9, "label": "LOC"}]}
+    whole = {"text": "in london", "entities": [{"start": 3, "end": 9, "label": "LOC"}]}
+    table = from_rows([whole, inside, inside], Tag.schema(TagOptions()), tmp_path, "train")
+    findings = Findings()
+    encoder = RowEncoder(task(), TOKENIZERS["right"], Window(64, "slices"))
+    features, _ = encoder.encode(table, tmp_path / "features.arrow", silent, findings)
+    [finding] = findings
+    assert (finding.kind, finding.severity, finding.count) == ("entity-inside", "warning", 2)
+    assert finding.message.startswith("2 entities begin or end inside a word, one here first")
+    assert finding.location == table.location(1)
+    assert "misaligned" not in features.column_names
 
 
 def test_a_row_without_pieces_has_no_entities():

@@ -21,7 +21,7 @@ from warmstart.recipe import Recipe
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
 from warmstart.tasks.base import AnyTask
-from warmstart.tasks.shared.protocols import ReadsWindows
+from warmstart.tasks.shared.protocols import CountsFindings, ReadsWindows
 from warmstart.text.windows import Truncation, Window
 
 if TYPE_CHECKING:
@@ -178,7 +178,9 @@ class RowEncoder:
             return open_arrow(path), Truncation()
         truncation = Truncation()
         first: list[int] = []
-        misaligned: Counter[int] = Counter()
+        noticed = self.task.encoding_findings if isinstance(self.task, CountsFindings) else {}
+        counts: dict[str, Counter[int]] = {name: Counter() for name in noticed}
+        not_stored = {"cut", "tokens", "sample", *noticed}
 
         def batches() -> Iterator[dict[str, list[Any]]]:
             with progress.bar("reading tokens", len(rows)) as bar:
@@ -191,18 +193,20 @@ class RowEncoder:
                             truncation.add(feature)
                         if feature["cut"] and not first:
                             first.append(feature["row"])
-                        if feature.get("misaligned"):
-                            misaligned[feature["row"]] += feature["misaligned"]
+                        for name, by_row in counts.items():
+                            if feature.get(name):
+                                by_row[feature["row"]] += feature[name]
                     bar.advance(count)
-                    names = [name for name in features[0] if name not in {"cut", "tokens", "sample", "misaligned"}]
+                    names = [name for name in features[0] if name not in not_stored]
                     yield {name: [feature[name] for feature in features] for name in names}
 
         encoded = write_arrow(batches(), path)
         if first:
             message = truncation.summary(self.window, ", this one first")
             findings.add("window-cut", "warning", message, rows.location(first[0]), truncation.rows_cut)
-        if misaligned:
-            total = misaligned.total()
-            message = f"{total:,} entities begin or end inside a word, one here first; they are extended to whole words"
-            findings.add("entity-inside", "warning", message, rows.location(next(iter(misaligned))), total)
+        for name, by_row in counts.items():
+            if by_row:
+                kind, message = noticed[name]
+                total = by_row.total()
+                findings.add(kind, "warning", f"{total:,} {message}", rows.location(next(iter(by_row))), total)
         return encoded, truncation

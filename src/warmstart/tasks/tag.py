@@ -96,6 +96,12 @@ class Tag(ReadsWindows, Task[TagOptions, TagFeature]):
     answer_fields = ("entities",)
     row_score_name = "mean F1 of a row"
     stores_row_scores = True
+    encoding_findings = {
+        "misaligned": (
+            "entity-inside",
+            "entities begin or end inside a word, one here first; they are extended to whole words",
+        )
+    }
 
     def __init__(self, options: TagOptions, pair: bool, labels: LabelMap) -> None:
         super().__init__(options, pair)

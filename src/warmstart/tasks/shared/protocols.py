@@ -89,6 +89,15 @@ class VariesByEpoch(Protocol):
 
 
 @runtime_checkable
+class CountsFindings(Protocol):
+    """Notices something about rows while it encodes them, and counts it in their features."""
+
+    encoding_findings: ClassVar[Mapping[str, tuple[str, str]]]
+    """By the name that features hold the count under: the kind of finding, and its message, which follows the total of
+    all rows; the finding is located at the first of them."""
+
+
+@runtime_checkable
 class CountsLossItems(Protocol):
     """Has a loss that is not a mean over rows."""
 
