@@ -188,12 +188,13 @@ def tasks() -> str:
     for name in known.names():
         kind = known.find(name)
         options = kind.options_class
-        about = (sys.modules[kind.__module__].__doc__ or "").partition("\n")[0]
+        about = (sys.modules[kind.__module__].__doc__ or "").partition("\n")[0].removeprefix(f"{name}: ")
         columns = [
             (f"`{column.name}`", column.kind, column.meaning, "no" if not column.required else "yes")
             for column in kind.schema(options())
         ]
-        text = f"## {name}\n\n{about}\n\n{_table(('column', 'holds', 'meaning', 'required'), columns)}"
+        table = _table(("column", "type", "meaning", "required"), columns)
+        text = f"## {name}\n\n{about[:1].upper()}{about[1:]}\n\n{table}"
         fields = _fields(options, "task.")
         parts.append(text + "\n\n" + (_table(_HEAD, fields) if fields else "No options."))
     return "\n\n".join(parts)

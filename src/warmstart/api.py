@@ -27,13 +27,13 @@ __all__ = ["Run", "compare", "default_folder", "export", "features", "fit", "loa
 
 
 class Run(RunFolder):
-    """A finished run: its metrics, its predictions, its report and its model, from its folder."""
+    """A finished run, opened from its folder: its metrics, predictions, report and model."""
 
     def report(self, out: str | Path | None = None) -> Path:
-        """Write the run's report, one HTML file, and its model card; returns the path of the report.
+        """Write the report of the run, as one HTML file, and its model card; return the path of the report.
 
         Args:
-            out: The file; `report.html` in the run's folder by default.
+            out: The file to write; `report.html` in the run's folder by default.
         """
         return write_report(self.folder, out)
 
@@ -55,14 +55,14 @@ def fit(
     """Train a model and evaluate it.
 
     Args:
-        recipe: A recipe file, `recipes:NAME` for one that comes with warmstart, or a `Recipe`; or None, with everything
-            in the other arguments.
-        out: The run's folder; by default `runs/` and the name of the recipe or the training file.
+        recipe: A recipe file, `recipes:NAME` for one that comes with warmstart, or a `Recipe`. Without it, everything
+            is given by the other arguments.
+        out: The folder of the run; by default `runs/` and the name of the recipe or of the training file.
         text: The column with the text; `pair` and `label` likewise.
         train: The training file; `dev` and `test` likewise.
         progress: Where to report progress; by default nowhere.
-        resume_anyway: What may differ when a stopped run in `out` is resumed, by the names in the error message.
-        fields: Any field of a recipe: `model=…`, `task="score"`, `training={"learning_rate": 1e-4}`,
+        resume_anyway: Settings that may differ when a stopped run in `out` is resumed, as named in the error message.
+        fields: Any fields of a recipe: `model=…`, `task="score"`, `training={"learning_rate": 1e-4}`,
             `window={"max_tokens": 128}`. A task may also be a class of your own.
     """
     if "task" in fields:
@@ -95,9 +95,12 @@ def _known_task(task: Value) -> Value:
 def load(
     path: str | Path, precision: str = "fp32", engine: str = "torch", task: type[AnyTask] | None = None
 ) -> Predictor:
-    """Load a run, or the model folder of one, ready to predict.
+    """Load a run, or its model folder, to predict with it.
 
     Args:
+        path: The run, or its model folder.
+        precision: `fp32`, as in plain `transformers`; `bf16`, `fp16`, `int8`, or `auto`.
+        engine: The inference engine, `torch` by default; others need `warmstart export` first.
         task: The class that the run was trained with, if no package registers it.
     """
     return Predictor.load(path, precision, engine, task)
@@ -107,7 +110,7 @@ def compare(runs: Sequence[str | Path]) -> RunComparison:
     """Compare finished runs with the first of them: by how much they differ, and how certain that is.
 
     Args:
-        runs: Runs, runs of several seeds, or folders of runs `seed-0`, `seed-1` ….
+        runs: Runs, runs of several seeds, or folders that contain runs `seed-0`, `seed-1` ….
     """
     return compare_runs(runs)
 
@@ -123,9 +126,9 @@ def features(
     batch_size: int = 64,
     precision: str = "fp32",
 ) -> Vectors:
-    """Embeddings of texts from any layer of an encoder, in one array of shape (texts, width).
+    """Embeddings of texts from any layer of an encoder, as one array of shape (texts, width).
 
-    For more texts than fit into memory use `Extractor`, whose `stream` yields some at a time.
+    If the vectors do not fit into memory, use `Extractor`, whose `stream` yields a few at a time.
 
     Args:
         texts: Texts, or pairs of them.
@@ -133,7 +136,7 @@ def features(
         layers: As in `Extractor`; `all` returns an array of shape (texts, layers, width).
         pooling: As in `Extractor`.
         max_tokens: As in `Extractor.load`, like `window` and `precision`.
-        batch_size: The most inputs per batch.
+        batch_size: The maximum number of inputs per batch.
     """
     return Extractor.load(model, layers, pooling, max_tokens, window, precision).vectors(texts, batch_size)
 

@@ -1,16 +1,16 @@
-"""One tree of exceptions, so that a caller can catch as much or as little as wanted.
+"""The exceptions, as one tree, so that you can catch as much or as little as you want.
 
-    WarmstartError               anything warmstart raises on purpose
+    WarmstartError               any error that warmstart raises on purpose
     ├── RecipeError              a recipe or an option is invalid
-    ├── DataError                a data file holds something unexpected
+    ├── DataError                a data file contains something unexpected
     ├── ModelError               a model folder or name cannot be used
     ├── RunError                 a run folder is missing, unfinished or already in use
-    │   └── BusyError            another process is making the same thing right now
+    │   └── BusyError            another process is working on the same thing
     ├── MissingExtraError        an optional package is not installed
-    ├── TrainingError            a training failed: its loss is NaN or infinite
+    ├── TrainingError            training failed: the loss is NaN or infinite
     ├── DiskError                the disk is full, or a folder cannot be written to
     ├── PluginError              an object that another package registers cannot be used
-    └── StoppedError             a signal stopped a training, which was saved first
+    └── StoppedError             a signal stopped training, after a checkpoint was saved
 
 Every message says what happened, what was found, what was expected, and what to type next.
 The command line prints the message and exits with the class's `exit_code`.
@@ -26,11 +26,11 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, order=True)
 class Location:
-    """Where a row stands: `str(location)` is `reviews.csv:17`, or `reviews.parquet:row 17`.
+    """The position of a row: `str(location)` is `reviews.csv:17`, or `reviews.parquet:row 17`.
 
     Attributes:
         line: Counted from 1; 0 for the file as a whole.
-        unit: What stands before the number: nothing, or `row ` where a file has rows but no lines.
+        unit: A word before the number: none, or `row ` if the file has rows but no lines.
     """
 
     file: str
@@ -53,7 +53,7 @@ class Location:
 
 
 class WarmstartError(Exception):
-    """Anything warmstart raises on purpose."""
+    """Any error that warmstart raises on purpose."""
 
     exit_code = 1
 
@@ -65,14 +65,14 @@ class RecipeError(WarmstartError):
 
 
 class DataError(WarmstartError):
-    """A data file holds something unexpected; the message starts with `file:line`, as far as they are known.
+    """A data file contains something unexpected; the message starts with `file:line`, as far as they are known.
 
     Attributes:
         problem: The message without its location.
-        kind: Which fault it is, by its name in the table of `data/fault_kinds.py`.
+        kind: The kind of finding, by its name in the table of `data/fault_kinds.py`.
         location: The file, and the line or row.
-        column: The column of the task or of the file that is at fault, where there is one.
-        row_id: The id of the row, where the file has ids.
+        column: The column of the task or of the file that is at fault, if there is one.
+        row_id: The id of the row, if the file has ids.
     """
 
     exit_code = 4
@@ -117,7 +117,7 @@ class RunError(WarmstartError):
 
 
 class BusyError(RunError):
-    """Another process is making the same thing right now; try again when it is done."""
+    """Another process is working on the same thing; try again when it is done."""
 
 
 class MissingExtraError(WarmstartError):
@@ -127,7 +127,7 @@ class MissingExtraError(WarmstartError):
 
 
 class TrainingError(WarmstartError):
-    """A training failed: its loss is NaN or infinite."""
+    """Training failed: the loss is NaN or infinite."""
 
     exit_code = 8
 
@@ -145,7 +145,7 @@ class PluginError(WarmstartError):
 
 
 class StoppedError(WarmstartError):
-    """A signal stopped a training, which was saved first; the same command resumes it."""
+    """A signal stopped training, after a checkpoint was saved; the same command resumes it."""
 
     exit_code = 75
 

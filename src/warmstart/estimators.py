@@ -108,14 +108,14 @@ class _TextEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class TextClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc]
-    """Classify texts, or pairs of texts; labels may be of any type, and are returned as they were given.
+    """A classifier of texts, or of pairs of texts; labels may be of any type and are returned as given.
 
     Args:
         model: The pretrained encoder: a folder, or a name on the Hugging Face Hub.
         class_weight: `balanced`, or a mapping from label to its weight in the loss; None for equal weights.
-        options: Any other recipe field by its dotted key, as `{"training.lr_schedule": "cosine"}`.
-        out: The run's folder, with a number appended if it is taken; by default a temporary one, which is removed with
-            the estimator, so that a fitted estimator without `out` cannot be pickled for later.
+        options: Any other recipe fields by their dotted keys, such as `{"training.lr_schedule": "cosine"}`.
+        out: The folder of the run, with a number appended if it exists. By default it is a temporary folder, which is
+            removed together with the estimator: to pickle a fitted estimator, set `out`.
     """
 
     _task = "classify"
@@ -154,11 +154,11 @@ class TextClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc]
         return super().fit(X, y)
 
     def predict(self, X: Sequence[object]) -> NDArray[Any]:
-        """The label of each text."""
+        """Predict the label of each text."""
         return self.classes_[[self._indices[answer["label"]] for answer in self._predict(X)]]
 
     def predict_proba(self, X: Sequence[object]) -> NDArray[np.float64]:
-        """The probability of each label, in the order of `classes_`."""
+        """Predict the probability of each label, in the order of `classes_`."""
         answers = self._predict(X)
         return np.array([[answer["probabilities"][str(label)] for label in self.classes_] for answer in answers])
 
@@ -174,12 +174,12 @@ class TextClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc]
 
 
 class TextScorer(RegressorMixin, _TextEstimator):  # type: ignore[misc]
-    """Regression on texts, or pairs of texts; takes what `TextClassifier` takes, but no `class_weight`."""
+    """A regressor of texts, or of pairs of texts; has the parameters of `TextClassifier` except `class_weight`."""
 
     _task = "score"
 
     def predict(self, X: Sequence[object]) -> NDArray[np.float64]:
-        """The number of each text."""
+        """Predict a number for each text."""
         return np.array([answer["score"] for answer in self._predict(X)])
 
     def _answer(self, answer: object) -> float:

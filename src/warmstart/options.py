@@ -1,4 +1,4 @@
-"""The base of everything a user can set: typed, documented under each field, unknown names refused."""
+"""The base class of everything a user can set: typed, documented under each field, and strict about unknown names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Values: TypeAlias = dict[str, Value]
 
 @dataclass(frozen=True)
 class OneOf:
-    """Marks a text field that holds one of some names, listed only when they are needed: plugins may add to them."""
+    """Marks a string field that takes one of several names, which are listed only when needed: plugins may add some."""
 
     names: Callable[[], Sequence[str]]
 
@@ -39,7 +39,7 @@ class OneOf:
 
 
 class Options(BaseModel):
-    """A set of options; the text under each field is its meaning, and feeds `--help`, the schema and the docs."""
+    """A set of options; the text under each field is its meaning, and is used for `--help`, the schema and the docs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
     synonyms: ClassVar[Mapping[str, str]] = {}
@@ -52,11 +52,11 @@ class Options(BaseModel):
         """Build from plain values.
 
         Args:
-            where: What an error message starts with: a file, or what else the options came from.
+            where: How an error message starts: with the file, or wherever else the options came from.
             lines: Line of each dotted key in that file, if there is a file.
 
         Raises:
-            RecipeError: One line a problem, each with its key.
+            RecipeError: One line for each problem, with its key.
         """
         try:
             return cls.model_validate(dict(values))

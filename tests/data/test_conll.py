@@ -147,7 +147,7 @@ def test_real_files_hold_what_is_published_of_them(rows_of, shared_data, file, s
 
 JSON_FAULTS = [
     ('{"start": 0, "end": 99, "label": "X"}', "entity-place", "but the text has 14 characters"),
-    ('{"start": 4, "end": 5, "label": "X"}', "entity-place", "only white space"),
+    ('{"start": 4, "end": 5, "label": "X"}', "entity-place", "only whitespace"),
     ('{"start": 5, "end": 5, "label": "X"}', "entities-form", "the end after the start"),
     ('{"start": 5, "end": 7}', "entities-form", "has no label"),
     ('{"from": 5, "to": 7, "label": "X"}', "entities-form", "expected a range"),

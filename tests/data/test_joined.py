@@ -72,7 +72,7 @@ def test_the_collection_comes_with_the_rows_and_counts_in_their_fingerprint(sour
             "id-twice",
             r"queries.tsv:4: the id 'q1' is already used at .*:2",
         ),
-        ("q1 0 d1 1\n", {"queries": "id\ttext\nq1\t \n"}, "text-blank", r"queries.tsv:2: 'text' is only white space"),
+        ("q1 0 d1 1\n", {"queries": "id\ttext\nq1\t \n"}, "text-blank", r"queries.tsv:2: 'text' is only whitespace"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_line(source, rows, more, kind, message):

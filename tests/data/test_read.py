@@ -129,7 +129,7 @@ FAULTS = [
     ("a.csv", "txt,label\na,b\n", {}, ":1: no column 'text'.*'txt', 'label'.*Did you mean 'txt'"),
     ("a.csv", "a,b\n", {"columns": {"text": "1", "label": "2"}}, "--no-header"),
     ("a.csv", "a,b\n", {"header": False}, "no column 'text'.*'1', '2'"),
-    ("a.csv", "text,label\n ,b\n", {}, ":2: 'text' is only white space"),
+    ("a.csv", "text,label\n ,b\n", {}, ":2: 'text' is only whitespace"),
     ("a.csv", "text,label\n,b\n", {}, ":2: 'text' is empty"),
     ("a.csv", "text,label\na,b\nc,\n", {}, ":3: no answer in 'label'.*--drop unlabelled"),
     ("a.csv", "text,label\na\0b,c\n", {}, ":2: 'text' has a NUL character at position 2"),

@@ -301,7 +301,7 @@ def test_no_trial_begins_when_the_time_is_up(asked, quick, tmp_path, monkeypatch
         ({"search": {"training.learning_rate": []}}, "one or more choices"),
         ({"search": {"data.split.dev": [0.1]}}, "changes the rows that trials are measured on"),
         ({"sampler": "grid"}, "a grid needs a list of choices, or a range with a step"),
-        ({"timeout": "soon"}, "expected a time as 90m, 2h or 1h30m"),
+        ({"timeout": "soon"}, "expected a time such as 90m, 2h or 1h30m"),
         ({"pruner": "median", "metric": "macro_f1"}, "leave metric out"),
         ({"direction": "minimize"}, "for a metric that you name"),
         ({"trails": 3}, "trails is not an option; did you mean 'trials'"),

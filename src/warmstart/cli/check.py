@@ -32,7 +32,7 @@ def command(
     dev: options.Dev = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", help="Count what this encoder's window truncates.", metavar="NAME|FOLDER"),
+        typer.Option("--model", help="An encoder, to count what its window would truncate.", metavar="NAME|FOLDER"),
     ] = None,
     max_tokens: options.MaxTokens = None,
     set_: options.Sets = None,

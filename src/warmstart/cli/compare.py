@@ -13,7 +13,7 @@ def command(
     runs: Annotated[
         list[str],
         typer.Argument(
-            help="Two runs or more, the first being the reference; or folders of runs seed-0, seed-1 …",
+            help="Two or more runs, which are compared with the first; or folders that contain runs seed-0, seed-1 …",
             metavar="RUN RUN…",
         ),
     ],

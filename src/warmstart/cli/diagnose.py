@@ -16,7 +16,7 @@ def command(
     run: Annotated[str, typer.Argument(help="A finished run.", metavar="RUN")],
     slice_by: Annotated[
         list[str] | None,
-        typer.Option("--slice-by", help="Another column of the test file to slice the rows by.", metavar="COLUMN"),
+        typer.Option("--slice-by", help="A column of the test file by which to slice the rows.", metavar="COLUMN"),
     ] = None,
     target_precision: Annotated[
         list[float] | None,
@@ -28,7 +28,9 @@ def command(
     ] = None,
     calibrate: Annotated[
         bool,
-        typer.Option("--calibrate", help="Save the temperature with the model, which calibrates its probabilities."),
+        typer.Option(
+            "--calibrate", help="Save the temperature with the model, so that its probabilities are calibrated."
+        ),
     ] = False,
     label_errors: Annotated[
         bool, typer.Option("--label-errors", help="Look for label errors in the training rows.")
@@ -43,7 +45,9 @@ def command(
             metavar="features|finetuned",
         ),
     ] = "features",
-    limit: Annotated[int, typer.Option("--limit", help="The most mistakes and label errors to list.", min=1)] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", help="The maximum number of mistakes and of label errors to list.", min=1)
+    ] = 20,
     json: options.Json = False,
 ) -> None:
     """Analyse the errors of a run."""

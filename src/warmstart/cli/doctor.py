@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def command(
     recipe: Annotated[
         str,
-        typer.Argument(help="A recipe, to be warned of settings known to cause problems.", metavar="RECIPE"),
+        typer.Argument(help="A recipe, to check it for settings known to cause problems.", metavar="RECIPE"),
     ] = "",
     json: options.Json = False,
 ) -> None:

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from warmstart.cli import options
-from warmstart.cli.options import field
 from warmstart.errors import RecipeError, RunError
 
 
@@ -26,7 +25,9 @@ def command(
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
     document: options.Document = None,
-    drop: Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled")] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option("--drop", help="Rows to leave out: unlabelled ones.", metavar="unlabelled")
+    ] = None,
     precision: options.Precision = "fp32",
     json: options.Json = False,
 ) -> None:

@@ -10,15 +10,16 @@ from warmstart.cli import options
 
 
 def command(
-    run: Annotated[str, typer.Argument(help="A run.")],
+    run: Annotated[str, typer.Argument(help="A finished run.", metavar="RUN")],
     int8: Annotated[
-        bool, typer.Option("--int8", help="Write the weights in whole numbers of 8 bits, too, if that loses little.")
+        bool, typer.Option("--int8", help="Also write a model quantized to int8, if it loses little accuracy.")
     ] = False,
     max_drop: Annotated[
-        float, typer.Option("--max-drop", help="Points of the headline, out of 100, that int8 may lose.", min=0)
+        float,
+        typer.Option("--max-drop", help="How much of the headline metric int8 may lose, in percentage points.", min=0),
     ] = 0.5,
     out: Annotated[
-        str | None, typer.Option("--out", help="Where to put it; the folder onnx in the run by default.")
+        str | None, typer.Option("--out", help="The folder for the exported model. Default: onnx in the run's folder.")
     ] = None,
     json: options.Json = False,
 ) -> None:
@@ -32,11 +33,11 @@ def command(
         return
     worst = {name: engine.get("worst") for name, engine in result["engines"].items()}
     rows = [
-        {"engine": name, result["headline"]: value, "numbers apart": _apart(worst, name)}
+        {"engine": name, result["headline"]: value, "largest difference": _apart(worst, name)}
         for name, value in result["values"].items()
     ]
     if "int8" in result:
-        rows.append({"engine": "onnx int8", result["headline"]: result["int8"]["value"], "numbers apart": "–"})
+        rows.append({"engine": "onnx int8", result["headline"]: result["int8"]["value"], "largest difference": "–"})
     screen.grid(f"{result['folder']}, checked on {result['rows']:,} of {result['of']:,} test rows", rows)
     for name, engine in result["engines"].items():
         if refused := engine.get("refused"):

@@ -18,16 +18,16 @@ Layers = Annotated[
     str,
     typer.Option(
         "--layers",
-        help="The layers: last; one by its number (0 the embeddings, -2 the last but one); concat-N, sum-N, mean-N or "
-        "max-N of the last N, or of all; or all: a vector of each layer, embeddings first.",
+        help="The layers: last; one by its number (0 for the embeddings, -2 for the last but one); concat-N, sum-N, "
+        "mean-N or max-N of the last N, or of all; or all: a vector from each layer, embeddings first.",
     ),
 ]
 MaxTokens = Annotated[
     int | None,
     typer.Option(
         "--max-tokens",
-        help="The most tokens of an input, special tokens included. Default: as the run was trained, or as many as the "
-        "encoder takes, at most 512.",
+        help="The maximum number of tokens in an input, including special tokens. Default: as in the run, or as "
+        "many as the encoder supports, but at most 512.",
         show_default=False,
     ),
 ]
@@ -35,8 +35,8 @@ WindowMethod = Annotated[
     str | None,
     typer.Option(
         "--window",
-        help="What the encoder sees of a longer text: head, tail, head+tail, or slices, whose mean is taken. Default: "
-        "as the run was trained, or head.",
+        help="What the encoder sees of a longer text: head, tail, head+tail, or slices, whose vectors are averaged. "
+        "Default: as in the run, or head.",
         show_default=False,
     ),
 ]
@@ -59,7 +59,9 @@ def command(
     ] = "mean",
     max_tokens: MaxTokens = None,
     window: WindowMethod = None,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="The most inputs per batch.")] = 64,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", min=1, help="The maximum number of inputs per batch.")
+    ] = 64,
     text: options.Text = None,
     pair: options.Pair = None,
     header: options.Header = None,

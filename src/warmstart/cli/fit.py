@@ -27,7 +27,10 @@ SHORT = {
 }
 """Recipe field of each option."""
 
-Out = Annotated[str | None, typer.Option("--out", help="The run's folder. Default: runs/ and the name of the source.")]
+Out = Annotated[
+    str | None,
+    typer.Option("--out", help="The folder of the run. Default: runs/ and the name of the recipe or data file."),
+]
 
 
 def command(
@@ -63,7 +66,7 @@ def command(
     ablate: Annotated[list[str] | None, field("ablate", "--ablate", metavar="KEY")] = None,
     resume_anyway: Annotated[
         list[str] | None,
-        typer.Option("--resume-anyway", help="Resume a stopped run although this differs.", metavar="NAME"),
+        typer.Option("--resume-anyway", help="Resume a stopped run although this setting differs.", metavar="NAME"),
     ] = None,
     json: options.Json = False,
 ) -> None:

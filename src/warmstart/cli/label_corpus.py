@@ -15,8 +15,8 @@ Ray = Annotated[
     str | None,
     typer.Option(
         "--ray",
-        help="Label --file, a file, folder or URI, into --out, a folder or URI, with Ray: `local`, or the address of a "
-        "cluster. The same command resumes.",
+        help="Label a corpus with Ray, on this machine (`local`) or on the cluster at this address: --file is a file, "
+        "folder or URI, --out a folder or URI. The same command resumes.",
         metavar="local|ADDRESS",
     ),
 ]
@@ -26,17 +26,22 @@ Workers = Annotated[
 CpusPerWorker = Annotated[int, typer.Option("--cpus-per-worker", help="With --ray, CPUs per worker.", min=1)]
 GpusPerWorker = Annotated[float, typer.Option("--gpus-per-worker", help="With --ray, GPUs per worker.", min=0)]
 RowsPerShard = Annotated[
-    int, typer.Option("--rows-per-shard", help="With --ray, rows that are labelled and published together.", min=1)
+    int,
+    typer.Option(
+        "--rows-per-shard", help="With --ray, the number of rows that are labelled and written together.", min=1
+    ),
 ]
 FilesPerGroup = Annotated[
     int,
-    typer.Option("--files-per-group", help="With --ray, input files that are planned and finished together.", min=1),
+    typer.Option(
+        "--files-per-group", help="With --ray, the number of input files that are planned and finished together.", min=1
+    ),
 ]
 KeepColumn = Annotated[
     list[str] | None,
     typer.Option(
         "--keep-column",
-        help="With --ray, a column of the input to write beside the predictions, instead of the texts.",
+        help="With --ray, a column of the input to write next to the predictions, instead of the texts.",
         metavar="COLUMN",
     ),
 ]
@@ -67,7 +72,7 @@ def label_corpus(run: str, reading: Values, values: Values) -> None:
         raise RecipeError("predict --ray: give --file and --out, each a folder or a URI, and no texts or --documents")
     if out.endswith((".parquet", ".csv", ".jsonl")):
         raise RecipeError(
-            f"--out {out}: is named like a file; with --ray it is a folder of Parquet files, as labelled/"
+            f"--out {out}: is named like a file; with --ray it is a folder of Parquet files, such as labelled/"
         )
     from warmstart.cli import screen
     from warmstart.cli.reading_options import source_of
@@ -94,7 +99,7 @@ def label_corpus(run: str, reading: Values, values: Values) -> None:
         aside, cut = manifest["set_aside"], manifest["cut"]
         screen.errors.print(
             f"{manifest['answered']:,} predictions in {out}, {aside:,} rows set aside"
-            + (f", {cut['rows_cut']:,} rows cut by the window" if cut["rows_cut"] else ""),
+            + (f", {cut['rows_cut']:,} rows truncated by the window" if cut["rows_cut"] else ""),
             markup=False,
             highlight=False,
         )

@@ -26,28 +26,31 @@ SHORT = {
 Source = Annotated[
     str | None,
     typer.Argument(
-        help="A recipe (.yaml), or a data file to train on. Without it: pretraining from scratch, by its sizes.",
+        help="A recipe (.yaml), or a data file to train on. Without it, pretraining from scratch is estimated.",
         metavar="[RECIPE|FILE]",
     ),
 ]
 Hardware = Annotated[
     str | None,
     typer.Option(
-        "--hardware", help="A device of the table; `list` shows them. Default: this machine.", metavar="NAME|list"
+        "--hardware", help="A device of the table, which `list` prints. Default: this machine.", metavar="NAME|list"
     ),
 ]
 Measure = Annotated[
-    bool, typer.Option("--measure", help="Train on some batches here, and estimate time and memory from that.")
+    bool,
+    typer.Option("--measure", help="Train on a few batches on this machine, and estimate time and memory from that."),
 ]
 Price = Annotated[
     float | None, typer.Option("--price", help="US dollars per hour, instead of the table's price.", min=0)
 ]
-MaxSteps = Annotated[int | None, typer.Option("--max-steps", help="Optimizer steps. [training.max_steps]", min=1)]
+MaxSteps = Annotated[
+    int | None, typer.Option("--max-steps", help="The maximum number of optimizer steps. [training.max_steps]", min=1)
+]
 Sizes = Annotated[
     str | None,
     typer.Option(
         "--shape",
-        help="Without data: what differs from BERT-base, of num_layers, hidden_size, intermediate_size, num_heads "
+        help="Without data: what differs from BERT-base, among num_layers, hidden_size, intermediate_size, num_heads "
         "and vocab_size.",
         metavar="num_layers=12,hidden_size=768",
     ),
@@ -144,7 +147,7 @@ def _shape(option: str | None) -> dict[str, int]:
     for part in filter(None, (option or "").split(",")):
         name, _, value = part.partition("=")
         if not value.isdigit() or not int(value):
-            raise RecipeError(f"--shape {part}: expected NAME=NUMBER, as num_layers=12,hidden_size=768")
+            raise RecipeError(f"--shape {part}: expected NAME=NUMBER, such as num_layers=12,hidden_size=768")
         sizes[name.strip()] = int(value)
     return sizes
 

@@ -15,7 +15,7 @@ from warmstart.errors import RecipeError
 Texts = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Texts; for a model of pairs, two for each; for multiple choice, a text and its endings; "
+        help="Texts; for sentence pairs, two per prediction; for multiple choice, a text and its endings; "
         "- for the lines of standard input.",
         metavar="TEXT",
     ),
@@ -44,7 +44,9 @@ def command(
         typer.Option("--out", help="The file for the predictions: .parquet, .csv or .jsonl.", metavar="FILE"),
     ] = None,
     documents: Documents = None,
-    top_k: Annotated[int, typer.Option("--top-k", help="With --documents, how many per query.", min=1)] = 20,
+    top_k: Annotated[
+        int, typer.Option("--top-k", help="With --documents, how many documents to return per query.", min=1)
+    ] = 20,
     min_confidence: MinConfidence = None,
     text: options.Text = None,
     pair: options.Pair = None,

@@ -13,10 +13,13 @@ from warmstart.cli import options
 def command(
     run: Annotated[str, typer.Argument(help="A finished run.", metavar="RUN")],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="The file. Default: report.html in the run's folder.")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="The file to write. Default: report.html in the run's folder."),
     ] = None,
-    pdf: Annotated[bool, typer.Option("--pdf", help="Also print it to a PDF, with an installed Chromium.")] = False,
-    open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Also write a PDF, printed by Chromium or Chrome, if installed.")
+    ] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     json: options.Json = False,
 ) -> None:
     """Write a run's report and its model card."""

@@ -21,10 +21,12 @@ STORE = 200_000_000
 
 Runs = Annotated[
     list[str],
-    typer.Argument(help="The runs, as RUN or NAME=RUN; without a name, the folder's is used.", metavar="RUN"),
+    typer.Argument(help="The runs, as RUN or NAME=RUN; the default name is that of the folder.", metavar="RUN"),
 ]
-Host = Annotated[str, typer.Option("--host", help="The address to listen on; one that others can reach needs a token.")]
-Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any free one.")]
+Host = Annotated[
+    str, typer.Option("--host", help="The address to listen on; one that others can reach requires a token.")
+]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any free port.")]
 TokenFile = Annotated[
     str | None,
     typer.Option(
@@ -36,14 +38,18 @@ TokenFile = Annotated[
 MaxReplicas = Annotated[
     int | None, typer.Option("--max-replicas", min=1, help="Scale up to this many replicas under load.")
 ]
-BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="The most texts per batch.")]
+BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="The maximum number of texts per batch.")]
 BatchWait = Annotated[
-    float, typer.Option("--batch-wait-ms", min=0, help="Milliseconds that a text waits for others to fill its batch.")
+    float,
+    typer.Option("--batch-wait-ms", min=0, help="How long a text waits for others to fill its batch, in milliseconds."),
 ]
 MaxQueue = Annotated[
-    int, typer.Option("--max-queue", min=1, help="The most texts that wait for a model; more are refused (429).")
+    int,
+    typer.Option(
+        "--max-queue", min=1, help="The maximum number of texts that wait for a model; more are refused (429)."
+    ),
 ]
-Timeout = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds after which a request is given up (503).")]
+Timeout = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds after which a request times out (503).")]
 Ray = Annotated[
     str | None,
     typer.Option("--ray", help="A Ray cluster to run the replicas on. Default: this machine.", metavar="ADDRESS"),
@@ -70,8 +76,8 @@ def command(
     token = _token(token_file)
     if token is None and not _loopback(host):
         raise RecipeError(
-            f"--host {host}: others reach this address, so a token is needed. Type `openssl rand -hex 32 > token`, "
-            "and give --token-file token"
+            f"--host {host}: others can reach this address, so a token is required. Type `openssl rand -hex 32 > "
+            "token`, and give --token-file token"
         )
     if max_replicas is not None and max_replicas < replicas:
         raise RecipeError(
@@ -132,4 +138,6 @@ def _tell(url: str, names: list[str], json: bool) -> None:
     if json:
         screen.print_json({"url": url, "models": names})
     else:
-        screen.errors.print(f"{', '.join(names)} at {url} (a page to try: open it)", markup=False, highlight=False)
+        screen.errors.print(
+            f"{', '.join(names)} at {url} (open it in a browser to try the model)", markup=False, highlight=False
+        )

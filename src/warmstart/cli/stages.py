@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 def command(
     recipe: Annotated[
-        str, typer.Argument(help="A recipe, to see which of its stages are cached.", metavar="RECIPE")
+        str, typer.Argument(help="A recipe, to show which of its stages are cached.", metavar="RECIPE")
     ] = "",
     prune: Annotated[
         list[str] | None,
-        typer.Option("--prune", help="Remove a stage by its name, or `unfinished` or `all` of them.", metavar="NAME"),
+        typer.Option("--prune", help="Remove the stage of this name, all `unfinished` ones, or `all`.", metavar="NAME"),
     ] = None,
     json: options.Json = False,
 ) -> None:

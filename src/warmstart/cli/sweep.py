@@ -39,7 +39,7 @@ def command(
         list[str] | None,
         typer.Option(
             "--search",
-            help="A recipe field and its choices, as training.batch_size=16,32; or a range, as "
+            help="A recipe field and its choices, such as training.batch_size=16,32; or a range, such as "
             "'training.learning_rate={low: 1e-5, high: 1e-4, log: true}'.",
             metavar="FIELD=CHOICES",
         ),
@@ -49,7 +49,7 @@ def command(
         typer.Option("--sweep", help="What to search: a sweep that comes with warmstart, or a file.", metavar="NAME"),
     ] = None,
     out: Annotated[
-        str | None, typer.Option("--out", help="The sweep's folder. Default: sweeps/ and the name of the source.")
+        str | None, typer.Option("--out", help="The sweep's folder. Default: sweeps/ and the file's name.")
     ] = None,
     trials: Annotated[int | None, _field("trials")] = None,
     sampler: Annotated[str | None, _field("sampler", "NAME")] = None,
@@ -116,7 +116,7 @@ def parse_search(options: list[str] | None) -> Values:
     for option in options or []:
         key, equals, choices = option.partition("=")
         if not equals or not key or not choices:
-            raise RecipeError(f"--search {option}: expected FIELD=CHOICES, as --search training.batch_size=16,32")
+            raise RecipeError(f"--search {option}: expected FIELD=CHOICES, such as --search training.batch_size=16,32")
         yaml = choices[:1] in {"[", "{"}
         search[key.strip()] = (
             parse_value(choices) if yaml else [parse_value(part.strip()) for part in choices.split(",")]
@@ -165,7 +165,7 @@ def _best(result: SweepResults) -> list[str]:
     lines.append(f"best on dev: trial {result.best.number}, {result.metric} {result.best.value:.4f} with {settings}")
     if "test" in result.run.metrics:
         name, value = next(iter(result.run.metrics["test"].items()))
-        lines.append(f"its test score, by which nothing was selected: {name} {screen.number(value)}")
+        lines.append(f"its test score, which was not used for selection: {name} {screen.number(value)}")
     lines.append(f"Next: warmstart show {result.run.folder}, or warmstart fit {result.folder / 'best.yaml'}")
     return lines
 

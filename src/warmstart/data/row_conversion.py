@@ -92,7 +92,7 @@ class RowConverter:
             return None
         _check_characters(column, label)
         if stripped != label:
-            self.notes.append(("label-space", f"the label {label!r} starts or ends with white space, which is kept"))
+            self.notes.append(("label-space", f"the label {label!r} starts or ends with whitespace, which is kept"))
         return label
 
     def _labels(self, column: Column, value: Value) -> list[str] | None:
@@ -142,7 +142,7 @@ def _text(column: Column, value: Value) -> str:
             column.name,
         )
     if column.required and (not value or value.isspace()):
-        state, kind = ("only white space", "text-blank") if value else ("empty", "text-empty")
+        state, kind = ("only whitespace", "text-blank") if value else ("empty", "text-empty")
         raise Fault(f"{column.name!r} is {state}. Expected text: fill it in, or remove the row.", kind, column.name)
     _check_characters(column, value)
     return value

@@ -21,25 +21,25 @@ class FileOptions(Options):
     file: str | list[str]
     """A path, a list of paths, or `hub:NAME[@REVISION][:CONFIG]:SPLIT`."""
     columns: dict[str, str | list[str]] = {}
-    """As `data.columns`, whose other columns still hold."""
+    """Like `data.columns`, for this file; columns not given here are taken from there."""
     format: Format | None = None
-    """As `data.format`."""
+    """Like `data.format`, for this file."""
     header: bool | None = None
-    """As `data.header`."""
+    """Like `data.header`, for this file."""
     quotes: Literal["double", "none"] | None = None
-    """As `data.quotes`."""
+    """Like `data.quotes`, for this file."""
     encoding: str | None = None
-    """As `data.encoding`."""
+    """Like `data.encoding`, for this file."""
     extra_columns: Literal["refuse", "ignore"] | None = None
-    """As `data.extra_columns`."""
+    """Like `data.extra_columns`, for this file."""
     document: Literal["paragraph", "line"] | None = None
-    """As `data.document`."""
+    """Like `data.document`, for this file."""
     label_separator: str | None = None
-    """As `data.label_separator`."""
+    """Like `data.label_separator`, for this file."""
     queries: str | list[str] | FileOptions | None = None
-    """As `data.queries`."""
+    """Like `data.queries`, for this file."""
     documents: str | list[str] | FileOptions | None = None
-    """As `data.documents`."""
+    """Like `data.documents`, for this file."""
 
     @field_validator("columns", mode="before")
     @classmethod
@@ -48,7 +48,7 @@ class FileOptions(Options):
 
 
 class SplitOptions(Options):
-    """Rows held out of the training file for test and dev, where they have no file of their own."""
+    """Rows held out from the training file for test and dev, if those have no file of their own."""
 
     test: Fraction = 0.1
     """Share of the training rows held out for testing, if there is no `data.test`; 0 for none."""
@@ -68,32 +68,34 @@ class DataOptions(Options):
     test: str | list[str] | FileOptions | None = None
     """Rows to evaluate the finished model on. Default: `data.split.test` of the training rows, held out."""
     columns: dict[str, str | list[str]] = {}
-    """The file's column for each of the task's, as `{text: review, label: stars}`; without a header, its number. A list
-    of texts may come from several columns: `{endings: [choice0, choice1]}`; the last cells may be empty."""
+    """Which column of the file to use for each column of the task, such as `{text: review, label: stars}`; without a
+    header, by its number. A list of texts can come from several columns: `{endings: [choice0, choice1]}`; the last
+    cells may be empty."""
     format: Format | None = None
-    """csv, tsv, jsonl, json, conll, qrels, txt or parquet. Default: by the file's suffix."""
+    """The file format: csv, tsv, jsonl, json, conll, qrels, txt or parquet. Default: that of the file's suffix."""
     header: bool = True
-    """Whether the first line of a csv or tsv has the column names. Without it, columns are numbered from 1."""
+    """Whether the first line of a csv or tsv file has the column names. Without a header, columns are numbered from
+    1."""
     quotes: Literal["double", "none"] | None = None
     """Whether `"` encloses cells (double) or is an ordinary character (none). Default: double in csv, none in tsv."""
     encoding: str = "utf-8"
-    """The encoding of the text files; never guessed."""
+    """The encoding of text files; it is never guessed."""
     extra_columns: Literal["refuse", "ignore"] = "refuse"
-    """What to do with a row that has more cells than the first."""
+    """What to do with a row that has more cells than the first one: `refuse` it, or `ignore` the extra cells."""
     document: Literal["paragraph", "line"] = "paragraph"
-    """What a document of a txt file is: a `paragraph`, all lines up to a blank one, or a `line`."""
+    """What counts as a document in a txt file: a `paragraph`, all lines up to a blank one, or a `line`."""
     label_separator: str | None = None
-    """The separator of several labels in one cell, as `|`."""
+    """What separates several labels in one cell, such as `|`."""
     queries: str | list[str] | FileOptions | None = None
-    """For `rank`, where rows give queries by id (`query_id`, or a qrels file): a file of their texts, with the columns
-    `id` and `text`; without a header, its first two."""
+    """For `rank`, if rows refer to queries by id (`query_id`, or a qrels file): the file with their texts, in the
+    columns `id` and `text`; without a header, in the first two columns."""
     documents: str | list[str] | FileOptions | None = None
     """The same for documents (`document_id`); all of them are then candidates when the model is evaluated."""
     drop: list[Literal["unlabelled", "leaked"]] = []
-    """Rows to leave out of training, counted and recorded: `unlabelled` ones, and `leaked` ones, that are in dev or
-    test too."""
+    """Training rows to leave out, counted and recorded: `unlabelled` rows, and `leaked` rows, which are also in dev or
+    test."""
     split: SplitOptions = SplitOptions()
-    """Rows held out of the training file for test and dev, where they have no file of their own."""
+    """Rows held out from the training file for test and dev, if those have no file of their own."""
 
     @field_validator("columns", mode="before")
     @classmethod
@@ -137,21 +139,24 @@ class WindowOptions(Options):
 
     method: Literal["head", "tail", "head+tail", "slices"] = "head"
     """What the encoder sees of a text that is too long: its `head`, its `tail`, both (`head+tail`), or all of it, in
-    `slices` that are pooled. In a pair that is too long the longer text is truncated first, then both alike; with
-    `slices` the second text is sliced, and the head of the first is repeated in each slice, in at most half of it."""
+    `slices` whose vectors are pooled. In a pair that is too long, the longer text is truncated first, then both
+    equally; with `slices`, the second text is sliced, and the head of the first is repeated in each slice, where it
+    takes up at most half of the tokens."""
     max_tokens: Annotated[int, Field(ge=4)] | None = None
-    """The most tokens of an input, special tokens included. Default: as many as the encoder takes, at most 512."""
+    """The maximum number of tokens in an input, including special tokens. Default: as many as the encoder supports, but
+    at most 512."""
     head_tokens: Annotated[int, Field(ge=1)] | None = None
-    """With `head+tail`, how many of the tokens come from the head; the rest come from the tail. Default: 128 of 510, as
-    in Sun et al. (2019), and the same share, rounded up, of another length."""
+    """With `head+tail`, how many tokens come from the head; the rest come from the tail. Default: 128 of 510, as in Sun
+    et al. (2019), and the same proportion, rounded up, for other lengths."""
     overlap: Annotated[int, Field(ge=0)] | None = None
-    """With `slices`, how many tokens a slice shares with the one before it. Default: 0; but a quarter of the window in
-    the tasks `tag` and `span`, which read a long text in overlapping windows whatever the `method`. `masked` reads a
-    long text in windows too, which don't overlap."""
+    """With `slices`, how many tokens each slice shares with the one before it. Default: 0, but a quarter of the window
+    for `tag` and `span`, which read long texts in overlapping windows whatever the `method`. `masked` also reads long
+    texts in windows, but without overlap."""
     max_slices: Annotated[int, Field(ge=1)] | None = None
-    """With `slices`, the most slices of a text; the rest is truncated, counted and reported. Default: no limit."""
+    """With `slices`, the maximum number of slices per text; the rest is truncated, counted and reported. Default: no
+    limit."""
     slice_pooling: Literal["mean", "max", "attention"] = "mean"
-    """With `slices`, how their vectors are pooled: their `mean`, their `max`, or a mean weighted by learned
+    """With `slices`, how their vectors are pooled: by their `mean`, their `max`, or a mean weighted by learned
     `attention`."""
 
     @model_validator(mode="after")
@@ -168,12 +173,12 @@ class WindowOptions(Options):
 
 
 class LoraOptions(Options):
-    """Low-rank adapters: a product of two small matrices, trained beside each weight of the frozen blocks."""
+    """Low-rank adapters: products of two small matrices, trained alongside the weights of the frozen blocks."""
 
     rank: Annotated[int, Field(ge=1)] = 8
     """Rank of the adapters (`r` in `peft`)."""
     alpha: Annotated[float, Field(gt=0)] | None = None
-    """Scale of the adapters, divided by their rank. Default: twice the rank."""
+    """Scaling factor of the adapters, which is divided by their rank. Default: twice the rank."""
     dropout: Fraction = 0.0
     """Dropout on the inputs of the adapters."""
 
@@ -182,22 +187,23 @@ class LayerOptions(Options):
     """Which layers are trained, when, at which learning rate, and which are re-initialized."""
 
     lr_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Layer-wise learning rate decay: each layer's learning rate is this times that of the layer above it, from the
-    head down to the embeddings (discriminative fine-tuning). 1 for one learning rate in all layers."""
+    """Layer-wise learning rate decay: each layer's learning rate is that of the layer above it times this factor, from
+    the head down to the embeddings (discriminative fine-tuning). With 1, all layers have the same learning rate."""
     freeze: Annotated[int, Field(ge=0)] | Literal["encoder"] = 0
-    """How many of the lowest layers stay frozen: 1 freezes the embeddings, 2 the first block too. `encoder`: everything
-    below the head; its features are then computed once, without dropout, and cached on disk for the head."""
+    """How many of the lowest layers to freeze: 1 freezes the embeddings, 2 also the first block. `encoder` freezes
+    everything below the head; the features are then computed once, without dropout, and cached on disk."""
     unfreeze: Literal["all", "gradual", "head-first", "chain-thaw"] = "all"
-    """When layers are unfrozen: `all` from the start; `gradual`: the head, then one more block per phase, from the top;
-    `head-first`: the head alone, then all; `chain-thaw`: the head, then each layer alone from the bottom, then all."""
+    """When layers are unfrozen: `all` from the start; `gradual`: first the head, then one more block per phase, from
+    the top down; `head-first`: first the head alone, then all layers; `chain-thaw`: first the head, then each layer
+    alone, from the bottom up, then all."""
     unfreeze_every: Annotated[int, Field(ge=1)] | None = None
-    """Optimizer steps per phase of `unfreeze`. Default: an epoch."""
+    """Optimizer steps per phase of `unfreeze`. Default: one epoch."""
     reinit_top: Annotated[int, Field(ge=0)] = 0
-    """How many of the top blocks are re-initialized before training, and the pooler with them."""
+    """How many of the top blocks to re-initialize before training, together with the pooler."""
     reinit_norms: bool = False
-    """Re-initialize every layer norm, with weight 1 and bias 0."""
+    """Whether to re-initialize every layer norm, with weight 1 and bias 0."""
     lora: LoraOptions | None = None
-    """Train low-rank adapters instead of the weights of the blocks; needs `peft`."""
+    """Train low-rank adapters instead of the weights of the blocks; requires `peft`."""
 
     @field_validator("freeze", mode="before")
     @classmethod
@@ -217,24 +223,24 @@ class LayerOptions(Options):
 
 
 class HeadOptions(Options):
-    """What is put on top of the encoder, and what it reads."""
+    """The head on top of the encoder, and what it reads."""
 
     type: Literal["auto", "linear", "mlp", "bilstm"] = "auto"
-    """The head: one `linear` layer, two with an activation between them (`mlp`), or a `bilstm` over the tokens and a
-    linear layer. auto: the encoder's stock head where it fits `layers` and `pooling` and the encoder is trained, else
-    `linear`."""
+    """The head: one `linear` layer, two with an activation between them (`mlp`), or a `bilstm` over the tokens,
+    followed by a linear layer. auto: the encoder's stock head if it fits `layers` and `pooling` and the encoder is not
+    frozen, otherwise `linear`."""
     layers: str | int = "last"
-    """The layers the head reads: `last`; one by its number (0 the embeddings, 1 the first block, -1 the last);
-    `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N, or of `all`, as `concat-4`; `scalar-mix`, a learned weighted
-    mean."""
+    """The layers the head reads: `last`; one layer by its number (0 for the embeddings, 1 for the first block, -1 for
+    the last); `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N layers, or of `all`, such as `concat-4`; or
+    `scalar-mix`, a learned weighted mean."""
     pooling: Annotated[str, OneOf(lambda: ("auto", *plugins.names("poolings")))] = "auto"
-    """The tokens the head reads: the first (`cls`), the `last`, the `mean` or `max` of all, three of these concatenated
-    (`last+max+mean`), or a mean weighted by learned `attention`. auto: what the encoder's stock head reads, else
-    `mean`. The heads of `tag` and `span` read every token."""
+    """How the vectors of the tokens are pooled: the first (`cls`), the `last`, the `mean` or `max` of all, a
+    concatenation (`last+max+mean`), or a mean weighted by learned `attention`. auto: what the encoder's stock head
+    reads, otherwise `mean`. The heads of `tag` and `span` read every token."""
     learning_rate: Annotated[float, Field(gt=0)] | None = None
-    """A peak learning rate for the head alone. Default: `training.learning_rate`, as for the layers below it."""
+    """A separate peak learning rate for the head. Default: `training.learning_rate`, as for the layers below it."""
     init: Literal["random", "zero"] = "random"
-    """Initial weights of the head's last layer: `random`, or `zero`, with which every answer is equally likely."""
+    """Initial weights of the head's last layer: `random`, or `zero`, so that all answers start out equally likely."""
     reuse: bool = True
     """Whether to reuse the head that the model comes with, if its labels are those of the data."""
 
@@ -247,44 +253,45 @@ class TrainingOptions(Options):
     lr_schedule: Annotated[str, OneOf(lambda: plugins.names("schedules"))] = "linear"
     """The learning rate schedule after the warm-up."""
     warmup: Annotated[float, Field(ge=0)] = 0.1
-    """Warm-up, over which the learning rate rises to its peak: below 1 a share of all steps, from 1 on a number of
+    """Warm-up, during which the learning rate rises to its peak: a share of all steps if below 1, otherwise a number of
     steps."""
     lr_ratio: Annotated[float, Field(ge=1)] = 32.0
-    """The peak learning rate divided by the lowest, in `slanted-triangular` and
-    `reverse-annealing`."""
+    """The ratio of the peak learning rate to the lowest, for `slanted-triangular` and `reverse-annealing`."""
     epochs: Annotated[float, Field(gt=0)] | None = None
-    """The number of epochs. Default: 3, or as many as `min_steps` needs."""
+    """The number of epochs. Default: 3, or more if `min_steps` requires it."""
     min_steps: Annotated[int, Field(ge=1)] | None = 300
-    """Where `epochs` is not set, the fewest optimizer steps: small data is then trained on for more epochs. Default: no
-    minimum."""
+    """The minimum number of optimizer steps if `epochs` is not set: small data is then trained on for more epochs.
+    `null` for no minimum."""
     max_steps: Annotated[int, Field(ge=1)] | None = None
-    """The most optimizer steps, whatever `epochs` is."""
+    """The maximum number of optimizer steps, whatever `epochs` is."""
     batch_size: Annotated[int, Field(ge=1)] = 32
-    """Rows per optimizer step, on each process."""
+    """Rows per optimizer step, in each process."""
     batch_tokens: Annotated[int, Field(ge=1)] | None = None
-    """Instead of `batch_size`: tokens per optimizer step, on each process, filled with rows of similar length."""
+    """Instead of `batch_size`: tokens per optimizer step, in each process, filled with rows of similar length."""
     batching: Literal["by-length", "random"] = "by-length"
-    """How rows are batched: `by-length`, with rows of similar length and so little padding, or at `random`."""
+    """How rows are batched: `by-length`, rows of similar length together, so that there is little padding; or at
+    `random`."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    """Weight decay of AdamW; biases and layer norms have none."""
+    """Weight decay of AdamW; biases and layer norms are excluded."""
     max_grad_norm: Annotated[float, Field(ge=0)] = 1.0
     """Gradients are clipped to this norm; 0 for no clipping."""
     adam_bias_correction: bool = True
-    """Adam's bias correction; BERT's original optimizer had none, and failed with some seeds."""
+    """Whether to use Adam's bias correction. BERT's original optimizer did not, which made some seeds fail."""
     label_smoothing: Fraction = 0.0
-    """Share of the target's probability that is spread evenly over all labels."""
+    """The share of the target probability that is spread evenly over all labels."""
     r_drop: Annotated[float, Field(ge=0)] = 0.0
-    """Weight of R-Drop's loss, the divergence between two passes with different dropout; 0 for no R-Drop."""
+    """Weight of the R-Drop loss, the divergence between two forward passes with different dropout; 0 for no R-Drop."""
     average_last_epochs: Annotated[int, Field(ge=1)] = 1
-    """Average the weights at the end of each of the last N epochs; 1 for the last weights alone."""
+    """Average the weights at the end of each of the last N epochs; 1 to use the final weights alone."""
     early_stopping_patience: Annotated[int, Field(ge=1)] | None = None
-    """Evaluate on dev after every epoch, stop after this many without improvement, and keep the best weights."""
+    """Evaluate on the dev rows after every epoch, stop after this many epochs without improvement, and keep the best
+    weights. Default: no early stopping."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """Floating-point precision of the training. auto: bf16 where the hardware has it, else fp32."""
+    """Floating-point precision of the training. auto: bf16 if the hardware supports it, otherwise fp32."""
 
 
 class CheckpointOptions(Options):
-    """When a training saves checkpoints, so that it can resume after a crash."""
+    """When checkpoints are saved, so that training can resume after a crash."""
 
     every_steps: Annotated[int, Field(ge=1)] | None = None
     """Save every N optimizer steps."""
@@ -293,14 +300,14 @@ class CheckpointOptions(Options):
     keep_last: Annotated[int, Field(ge=1)] = 2
     """How many checkpoints to keep; an older one is removed only when a newer one is complete."""
     when_finished: Literal["remove", "keep"] = "remove"
-    """What to do with checkpoints when the run is finished; `keep` saves the last step too."""
+    """What to do with the checkpoints when the run is finished; `keep` also saves one of the last step."""
 
 
 class TaskChoice(Options, extra="allow"):
     """A task by its name, and its own options."""
 
     name: str = "classify"
-    """The task, as `classify`; the page *Tasks* has them all."""
+    """The task, such as `classify`; the page *Tasks* lists all of them."""
 
     @property
     def options(self) -> Values:

@@ -19,9 +19,9 @@ class ForgettingOptions(Options):
     column: str = "text"
     """The file's column with the text."""
     rows: Annotated[int, Field(ge=1)] = 200
-    """How many of the texts are used, sampled once. Where the model has no masked-language-modelling head, one is
-    trained first, on other texts of the file: at least as many, at most ten times as many."""
+    """How many of the texts to use, sampled once. If the model has no masked-language-modeling head, one is trained
+    first, on other texts of the file: at least as many, at most ten times as many."""
     max_tokens: Annotated[int, Field(ge=8)] = 128
-    """The most tokens of a text, special tokens included."""
+    """The maximum number of tokens in a text, including special tokens."""
     every_steps: Annotated[int, Field(ge=1)] | None = None
-    """Measure every N optimizer steps too. Default: before and after training only."""
+    """Also measure every N optimizer steps. Default: only before and after training."""

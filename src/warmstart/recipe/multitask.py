@@ -17,19 +17,20 @@ class MultitaskOptions(Options, serialize_by_alias=True):
     """Multi-task training: one encoder, shared by several tasks, each with its own head."""
 
     others: Annotated[list[str], Field(alias="with", min_length=1)]
-    """Recipe files of the other tasks, of which the task, data, window and head are taken; the model is this recipe's.
-    A task is named after its file, without the suffix."""
+    """Recipe files of the other tasks. Their task, data, window and head are used; the model is that of this recipe. A
+    task is named after its file, without the suffix."""
     include_own: bool = True
     """Whether this recipe's own task takes part, under the name `own`; if not, it is only trained afterwards."""
     sampling: Literal["proportional", "square-root", "temperature", "uniform", "annealed"] = "square-root"
-    """How often a batch comes from each task: `proportional` to its rows, to their `square-root` or T-th root
-    (`temperature`), all equally often (`uniform`), or `annealed` from proportional towards uniform over the epochs."""
+    """How often a batch comes from each task: `proportional` to its number of rows, to the `square-root` of it or its
+    T-th root (`temperature`), equally often (`uniform`), or `annealed` from proportional towards uniform over the
+    epochs."""
     temperature: Annotated[float, Field(ge=1)] | None = None
     """T of `sampling: temperature`: 1 is proportional, 2 the square root, larger is closer to uniform. Default: 5."""
     loss_weights: Literal["uncertainty"] | dict[str, Annotated[float, Field(gt=0)]] = {}
-    """The weight of each task's loss, as `{own: 2}`, by default 1; or `uncertainty`: learned weights."""
+    """The weight of each task's loss, such as `{own: 2}`, 1 by default; or `uncertainty`, to learn the weights."""
     training: TrainingOptions = TrainingOptions()
-    """How they are trained; an epoch has as many steps as the rows of all tasks need."""
+    """How the tasks are trained; an epoch has as many steps as the rows of all tasks need."""
     layers: LayerOptions = LayerOptions()
     """How the shared encoder is trained: `lr_decay`, `freeze`, `unfreeze`, `unfreeze_every`."""
     head: HeadOptions = HeadOptions()
@@ -54,6 +55,7 @@ class MultitaskOptions(Options, serialize_by_alias=True):
         refused = {"batch_tokens": None, "r_drop": 0.0, "early_stopping_patience": None}
         for name in (name for name, none in refused.items() if getattr(self.training, name) != none):
             raise ValueError(
-                f"training.{name}: found {getattr(self.training, name)}; multi-task training does without: leave it out"
+                f"training.{name}: found {getattr(self.training, name)}; multi-task training "
+                "does not support it; leave it out"
             )
         return self

@@ -39,7 +39,7 @@ FILES = ("train", "dev", "test", "queries", "documents")
 
 
 class Recipe(Options):
-    """Which model, on what data, trained how; a recipe file sets only what differs from the defaults."""
+    """Which model to train, on what data, and how; a recipe file sets only what differs from the defaults."""
 
     synonyms: ClassVar[Mapping[str, str]] = RECIPE
     elsewhere: ClassVar[Mapping[str, str]] = ELSEWHERE
@@ -51,39 +51,40 @@ class Recipe(Options):
     task: TaskChoice = TaskChoice()
     """The task: its name, or a mapping with `name` and the task's own options."""
     data: DataOptions
-    """Where the rows are and how they are read."""
+    """The data: where the rows are and how they are read."""
     window: WindowOptions = WindowOptions()
     """Which tokens of a text the encoder sees."""
     layers: LayerOptions = LayerOptions()
     """Which layers are trained, when, at which learning rate, and which are re-initialized."""
     head: HeadOptions = HeadOptions()
-    """What is put on top of the encoder, and what it reads."""
+    """The head on top of the encoder, and what it reads."""
     training: TrainingOptions = TrainingOptions()
     """How the model is trained."""
     stages: list[StageOptions] = []
-    """Stages before the fine-tuning, in order; each continues with the encoder of the one before."""
+    """Stages before fine-tuning, in order; each continues with the encoder of the one before."""
     reuse_stages: bool = True
     """Whether to reuse a stage that an earlier run has finished, instead of training it again."""
     checkpoints: CheckpointOptions = CheckpointOptions()
-    """When a training saves checkpoints, so that it can resume after a crash."""
+    """When checkpoints are saved, so that training can resume after a crash."""
     seed: int = 0
-    """Seed of everything random: the split, the initial weights of the head, the order of rows, dropout."""
+    """The random seed: of the split, the initial weights of the head, the order of rows, and dropout."""
     init_seed: int | None = None
-    """Seed of the weights that are not pretrained: the head, and re-initialized blocks. Default: `seed`."""
+    """Seed of the weights that are not pretrained: those of the head and of re-initialized blocks. Default: `seed`."""
     seeds: Annotated[int, Field(ge=1)] | None = None
-    """Train this many times, with `seed` and the seeds after it, on the same rows. Default: once."""
+    """How many times to train, with `seed` and the seeds after it, on the same rows. Default: once."""
     select: Literal["best", "average", "ensemble"] = "best"
-    """Which model several seeds give: the `best` on dev rows (without dev rows the first, since test rows must not
-    select), the `average` of their weights, or an `ensemble` of all, whose predictions are averaged."""
+    """Which model to keep if there are several seeds: the `best` on the dev rows (without dev rows the first, since
+    test rows must not be used for selection), the `average` of their weights, or an `ensemble` of all, whose
+    predictions are averaged."""
     baseline: Literal["plain"] | None = None
-    """Also train `plain` fine-tuning, on the same rows with the same seeds, and compare. Default: no baseline."""
+    """Also train `plain` fine-tuning on the same rows with the same seeds, and compare. Default: no baseline."""
     ablate: list[str] = []
-    """Fields to ablate, as `[layers.lr_decay, window]`: each is added to plain fine-tuning alone, and removed from the
-    full recipe, with the same seeds."""
+    """Fields to ablate, such as `[layers.lr_decay, window]`: each is added to plain fine-tuning alone, and removed from
+    the full recipe, with the same seeds."""
     forgetting: ForgettingOptions | None = None
-    """How much the encoder forgets of general text in training. Default: not measured."""
+    """Measures how much the encoder forgets about general text during training. Default: not measured."""
     trainer: Values = {}
-    """Passed on to `transformers.TrainingArguments`; what the fields above hold cannot be set here."""
+    """Passed on to `transformers.TrainingArguments`; arguments that a field of the recipe covers are refused."""
 
     @classmethod
     def check(cls, values: Mapping[str, Value], where: str, lines: Mapping[str, int] | None = None) -> Self:

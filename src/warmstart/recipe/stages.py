@@ -1,4 +1,4 @@
-"""The sections of a recipe for stages before the fine-tuning, and for an encoder trained from scratch."""
+"""The sections of a recipe for stages before fine-tuning, and for an encoder trained from scratch."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class FromScratchOptions(Options):
     num_layers: Annotated[int, Field(ge=1)] = 4
     """The number of blocks."""
     hidden_size: Annotated[int, Field(ge=4)] = 256
-    """Width of the hidden states."""
+    """The width of the hidden states."""
     num_heads: Annotated[int, Field(ge=1)] = 4
-    """Attention heads of a block; the hidden size must be divisible by them."""
+    """Attention heads per block; their number must divide the hidden size."""
     vocab_size: Annotated[int, Field(ge=300)] = 8000
-    """The size of the tokenizer's vocabulary, at most."""
+    """The maximum vocabulary size of the tokenizer."""
     max_tokens: Annotated[int, Field(ge=8)] = 512
-    """The longest input, in tokens."""
+    """The maximum input length, in tokens."""
 
     @model_validator(mode="after")
     def _heads_divide_the_hidden_size(self) -> Self:
@@ -43,28 +43,28 @@ class FromScratchOptions(Options):
 
 
 class PretrainOptions(Options):
-    """Pre-training on raw text before the task: further pre-training, or the first one of an encoder from scratch."""
+    """Pretraining on raw text before fine-tuning: continued pretraining, or that of an encoder trained from scratch."""
 
     corpus: Literal["within-task"] | Corpus = "within-task"
     """The texts: `within-task`, those of the recipe's own training rows; `in-domain: [files]`, from the same domain; or
     `cross-domain: [files]`, from others. A file may be a mapping with `file` and `columns`, or `within-task` itself."""
     objective: Literal["mlm", "mlm+nsp", "mlm+sop", "clm"] = "mlm"
-    """The objective: masked language modelling (`mlm`), with next-sentence prediction (`mlm+nsp`) or sentence-order
-    prediction (`mlm+sop`); or causal language modelling (`clm`)."""
+    """The objective: masked language modeling (`mlm`), also with next-sentence prediction (`mlm+nsp`) or sentence-order
+    prediction (`mlm+sop`); or causal language modeling (`clm`)."""
     task: Values = {}
     """Other options of the task `masked`, such as `mlm_probability` and `masking`."""
     max_tokens: Annotated[int, Field(ge=8)] = 128
-    """The most tokens of a sequence, special tokens included."""
+    """The maximum number of tokens in a sequence, including special tokens."""
     steps: Annotated[int, Field(ge=1)] | None = None
     """The number of optimizer steps. Default: as in `training`."""
     hold_out: Fraction = 0.05
-    """Share of the texts that is held out to measure the loss on; 0 for none."""
+    """The share of the texts that is held out to measure the loss on; 0 for none."""
     training: TrainingOptions = TrainingOptions(epochs=1)
-    """How it is trained; by default for one epoch."""
+    """How the stage is trained; for one epoch by default."""
     layers: LayerOptions = LayerOptions()
     """Which layers are trained, when, and at which learning rate."""
     seed: int = 0
-    """Seed of this stage, so that fine-tunings with other seeds share it."""
+    """Seed of this stage; the same stage can thus be shared by several seeds of fine-tuning."""
 
     @field_validator("corpus", mode="before")
     @classmethod
@@ -90,10 +90,10 @@ class PretrainOptions(Options):
 
 
 class StageOptions(Options):
-    """One stage before the fine-tuning."""
+    """One stage before fine-tuning."""
 
     pretrain: PretrainOptions | None = None
-    """Pre-training on raw text."""
+    """Pretraining on raw text."""
     multitask: MultitaskOptions | None = None
     """Training on several tasks at once."""
 

@@ -30,11 +30,11 @@ class SearchRange(Options):
     high: float
     """The upper bound, included."""
     log: bool = False
-    """Whether equal factors are equally likely, as suits learning rates, instead of equal differences."""
+    """Whether to sample on a logarithmic scale, as is usual for learning rates."""
     step: Annotated[float, Field(gt=0)] | None = None
-    """The distance between two values. Default: any number in between, or 1 where both bounds are integers."""
+    """The distance between two values. Default: 1 if both bounds are integers, otherwise any number in between."""
     integer: bool = False
-    """Integers only. By default so where both bounds, and the step, are written as integers."""
+    """Whether to use integers only. Default: true if both bounds, and the step, are written as integers."""
 
     @model_validator(mode="before")
     @classmethod
@@ -73,26 +73,26 @@ class Sweep(Options):
 
     recipe: str | Values | None = None
     """The recipe to start from: a file, `recipes:NAME` for one that comes with warmstart, or the recipe itself.
-    Default: it is given on the command line."""
+    Default: the one given on the command line."""
     search: Annotated[dict[str, list[Value] | SearchRange], Field(min_length=1)]
-    """The choices for each field, by its dotted key, as `training.batch_size: [16, 32]`; or a range, as
+    """The choices for each field, by its dotted key, such as `training.batch_size: [16, 32]`; or a range, such as
     `training.learning_rate: {low: 1e-5, high: 1e-4, log: true}`."""
     trials: Annotated[int, Field(ge=1)] | None = None
     """The number of trials. Default: 20, or all combinations of a grid."""
     sampler: Literal["auto", "tpe", "random", "grid"] = "auto"
     """How settings are sampled: near those that did well (`tpe`, Bergstra et al. 2011), at `random`, or each
-    combination once, in random order (`grid`). auto: `grid` where all combinations can be tried, else `tpe`."""
+    combination once, in random order (`grid`). auto: `grid` if all combinations can be tried, otherwise `tpe`."""
     pruner: Literal["none", "median", "hyperband"] = "none"
-    """When a trial is stopped after an epoch: never (`none`), if it is below the `median` of the earlier trials at that
+    """When to stop a trial after an epoch: never (`none`), if it is below the `median` of the earlier trials at that
     epoch, from the sixth trial on, or by `hyperband` (Li et al. 2018)."""
     metric: str | None = None
     """The metric on the dev rows to optimize. Default: the task's main metric."""
     direction: Literal["maximize", "minimize"] = "maximize"
     """Whether to `maximize` or `minimize` the metric."""
     seed: int = 0
-    """Seed of the sampler; the trainings have the recipe's."""
+    """Seed of the sampler; the trainings use the recipe's seed."""
     timeout: str | None = None
-    """How long new trials are started, as `90m`, `2h` or `1h30m`; a running trial is finished. Default: no limit."""
+    """How long to start new trials, such as `90m`, `2h` or `1h30m`; a running trial is finished. Default: no limit."""
 
     @field_validator("search", mode="before")
     @classmethod
@@ -153,7 +153,7 @@ def seconds(text: str) -> float:
     """A time as `90m`, `2h` or `1h30m` in seconds."""
     match = _TIME.fullmatch(text.strip())
     if not match or not any(match.groups()):
-        raise ValueError(f"timeout: found {text!r}, expected a time as 90m, 2h or 1h30m")
+        raise ValueError(f"timeout: found {text!r}, expected a time such as 90m, 2h or 1h30m")
     return sum(float(count or 0) * size for count, size in zip(match.groups(), (86400, 3600, 60, 1), strict=True))
 
 

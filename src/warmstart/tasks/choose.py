@@ -1,4 +1,4 @@
-"""choose: which of several endings goes with a text: how a story continues, or the answer to a question."""
+"""choose: which of several endings fits a text: how a story continues, or which answer to a question is right."""
 
 from __future__ import annotations
 
@@ -66,8 +66,10 @@ class Choose(Task[ChooseOptions, ChooseFeature]):
         return Schema(
             (
                 TEXT,
-                Column("endings", "texts", "what to choose from: a list, or several columns"),
-                Column("label", "choice", "which ending is right: its number from 0, or itself", answer=True),
+                Column("endings", "texts", "the endings to choose from: a list, or several columns"),
+                Column(
+                    "label", "choice", "the right ending: its index, counted from 0, or the ending itself", answer=True
+                ),
             ),
             _check_choice,
         )

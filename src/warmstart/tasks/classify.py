@@ -1,4 +1,4 @@
-"""classify: one label of several, or any number of them, for a text or a pair of texts."""
+"""classify: one label, or with `multi_label: true` any number of labels, for a text or a pair of texts."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class ClassifyOptions(Options):
     """Options of `task: {name: classify, …}`."""
 
     multi_label: bool = False
-    """Whether a row may have any number of labels, none included, instead of exactly one."""
+    """Whether a row may have any number of labels, including none, instead of exactly one."""
     class_weight: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0)]] | None = None
-    """Weight of each label in the loss: `balanced` (the rarer, the heavier), or a mapping from label to weight."""
+    """The weight of each label in the loss: `balanced` (rarer labels weigh more), or a mapping from label to weight."""
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """With `multi_label: true`, the probability from which a label is predicted."""
+    """With `multi_label: true`, the probability from which on a label is predicted."""
 
     synonyms: ClassVar[Mapping[str, str]] = {
         "multilabel": "multi_label",
@@ -74,7 +74,7 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
     @classmethod
     def schema(cls, options: ClassifyOptions) -> Schema:
         kind: Literal["label", "labels"] = "labels" if options.multi_label else "label"
-        return Schema((TEXT, PAIR, Column("label", kind, "what is learned", answer=True)))
+        return Schema((TEXT, PAIR, Column("label", kind, "the label", answer=True)))
 
     @classmethod
     def from_answers(

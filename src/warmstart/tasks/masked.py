@@ -1,4 +1,4 @@
-"""masked: raw text, by predicting masked tokens (or next ones), to adapt an encoder to your kind of text."""
+"""masked: language modeling on raw text, by predicting masked tokens (or next ones), to adapt an encoder to it."""
 
 from __future__ import annotations
 
@@ -36,19 +36,20 @@ class MaskedOptions(Options):
     """Options of `task: {name: masked, …}`."""
 
     objective: Literal["mlm", "mlm+nsp", "mlm+sop", "clm"] = "mlm"
-    """What is learned: masked tokens (`mlm`, Devlin et al. 2019); also whether the second of two stretches of sentences
-    is the next one (`mlm+nsp`) or the two are in order (`mlm+sop`, Lan et al. 2020); or, with an encoder that reads
-    from left to right, every next token (`clm`)."""
+    """What is learned: masked tokens (`mlm`, Devlin et al. 2019); also whether the second of two segments follows the
+    first (`mlm+nsp`), or whether the two are in the right order (`mlm+sop`, Lan et al. 2020); or, with a model that
+    reads from left to right, every next token (`clm`)."""
     mlm_probability: Probability | Annotated[list[Probability], Field(min_length=2, max_length=2)] = 0.15
-    """The share of tokens masked, drawn again in each epoch; of two, as `[0.1, 0.3]`, one between them is drawn for
-    each sequence and epoch."""
+    """The share of tokens to mask, which are chosen anew in each epoch. With a range, such as `[0.1, 0.3]`, a share is
+    drawn from it for each sequence and epoch."""
     mlm_probability_end: Probability | None = None
-    """The share in the last epoch, which `mlm_probability` reaches in equal steps. None: the same in all."""
+    """The share in the last epoch, which `mlm_probability` approaches in equal steps. Default: the same in all
+    epochs."""
     masking: Literal["token", "whole-word", "span"] = "token"
     """What is masked as a whole: a `token`, a word (`whole-word`), or a `span` of up to 10 words (Joshi et al. 2020).
-    In a script without spaces a word is a token together with the `##` tokens that continue it."""
+    In a script without spaces, a word is a token together with the `##` tokens that continue it."""
     language: Annotated[str, Field(pattern="^[a-z]{2,3}$")] = "en"
-    """The language by which sentences are split, such as `ja`; for `mlm+nsp` and `mlm+sop`."""
+    """The language whose rules are used to split sentences, such as `ja`; for `mlm+nsp` and `mlm+sop`."""
 
     synonyms: ClassVar[Mapping[str, str]] = {
         "mask_prob": "mlm_probability",
@@ -114,7 +115,7 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
 
     @classmethod
     def schema(cls, options: MaskedOptions) -> Schema:
-        return Schema((Column("text", "text", "a document; no sequence holds two"),))
+        return Schema((Column("text", "text", "a document; no sequence contains parts of two"),))
 
     @classmethod
     def from_answers(

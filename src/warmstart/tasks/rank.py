@@ -1,4 +1,4 @@
-"""rank: which documents answer a query, best first; by a bi-encoder, which can search, or a cross-encoder."""
+"""rank: which documents answer a query, best first: a bi-encoder for search, or a cross-encoder for reranking."""
 
 from __future__ import annotations
 
@@ -51,37 +51,39 @@ class RankOptions(Options):
     """Options of `task: {name: rank, …}`."""
 
     encoder: Literal["bi", "cross"] = "bi"
-    """`bi` gives each text a vector, so that millions of documents can be searched; `cross` reads query and document
-    together, which is more accurate and far slower: for the few that another search has found."""
+    """`bi` computes an embedding of each text, so that millions of documents can be searched; `cross` reads query and
+    document together, which is more accurate and far slower: use it to rerank the few documents that a search has
+    found."""
     rows: Literal["labelled", "pairs", "triplets"] = "labelled"
-    """What a row is: a query and a document, `labelled` by how relevant it is (0 or less: not); `pairs`, all relevant;
-    or `triplets`, with a `negative`, a document that is not."""
+    """What a row is: a query and a document, `labelled` with its relevance (0 or less: not relevant); `pairs`, in which
+    every document is relevant; or `triplets`, which also have a `negative`, a document that is not relevant."""
     loss: Literal["auto", "in-batch-negatives", "triplet", "margin", "bce"] = "auto"
-    """What is learned: to pick the query's document among all of the batch (`in-batch-negatives`, for a bi-encoder);
-    that it beats the row's own negatives by `margin` (`triplet`), or all other documents of its batch (`margin`);
-    whether a document is relevant, by binary cross-entropy (`bce`, for a cross-encoder). auto: in-batch-negatives, or
-    bce."""
+    """What is learned: to pick the document of the query among all documents of the batch (`in-batch-negatives`, for a
+    bi-encoder); that it scores higher, by `margin`, than the negatives of its row (`triplet`) or than all other
+    documents of the batch (`margin`); or whether a document is relevant, by binary cross-entropy (`bce`, for a
+    cross-encoder). auto: `in-batch-negatives` for a bi-encoder, `bce` for a cross-encoder."""
     scale: Annotated[float, Field(gt=0)] = 20.0
-    """With `in-batch-negatives`, what cosines are multiplied by before the softmax."""
+    """With `in-batch-negatives`, the factor that multiplies the cosine similarities before the softmax."""
     margin: Annotated[float, Field(gt=0)] | None = None
-    """By how much the query's document must score higher. None: 0.2 between cosines, 1 between logits."""
+    """By how much the document of the query must score higher. Default: 0.2 for cosine similarities, 1 for logits."""
     negatives: Annotated[int, Field(ge=0)] = 1
-    """Documents judged not relevant (labelled 0 or less) that a relevant one is compared with, drawn by the seed."""
+    """How many documents judged not relevant (labelled 0 or less) a relevant one is contrasted with; the seed chooses
+    them."""
     hard_negatives: Annotated[int, Field(ge=0)] = 0
-    """More documents that it is compared with, mined before training: close to the query by the untrained encoder, and
-    not known to be relevant."""
+    """How many hard negatives to add, mined before training: documents that are close to the query according to the
+    encoder before training, and not known to be relevant."""
     pooling: Literal["mean", "cls", "max", "last"] = "mean"
-    """Which tokens of the last layer a bi-encoder's vector is made of; take what the encoder was pretrained with."""
+    """How a bi-encoder pools the tokens of the last layer; use the pooling that the encoder was pretrained with."""
     query_prompt: str = ""
-    """Put before each query of a bi-encoder, as `query: ` for some encoders."""
+    """A prefix for each query of a bi-encoder, such as `query: `, which some encoders need."""
     document_prompt: str = ""
-    """Put before each document of a bi-encoder, as `passage: ` for some encoders."""
+    """A prefix for each document of a bi-encoder, such as `passage: `, which some encoders need."""
     chunk_size: Annotated[int, Field(ge=1)] | None = None
-    """Texts whose activations a bi-encoder holds at a time, so that a large batch fits the memory: the rest is computed
-    again when it is needed, for a third more time and the same result. None: all."""
+    """How many texts a bi-encoder keeps the activations of at a time, so that a large batch fits into memory. The rest
+    is recomputed for the backward pass: the same gradients, for about a third more time. Default: all."""
     candidates: Literal["auto", "given", "all"] = "auto"
-    """What a query's documents are ranked among when evaluated: those `given` in its rows, or `all` of the test rows or
-    of `data.documents`. auto: all where there are documents or rows without labels, else given."""
+    """The documents that are ranked for each query in evaluation: those `given` in its rows, or `all` of the test rows
+    or of `data.documents`. auto: `all` if there are `data.documents` or rows without labels, otherwise `given`."""
 
     synonyms: ClassVar[Mapping[str, str]] = {
         "num_negatives": "negatives",
@@ -137,11 +139,11 @@ class Rank(Task[RankOptions, RankFeature]):
         labelled = options.rows == "labelled"
         label = Column("label", "relevance", LABEL, answer=True, required=labelled, default=None if labelled else 1)
         columns = [
-            Column("query", "text", "what is asked"),
-            Column("document", "text", "what may answer it"),
+            Column("query", "text", "the query"),
+            Column("document", "text", "a document that may answer it"),
             label,
-            Column("query_id", "label", "what names the query", required=False),
-            Column("document_id", "label", "what names the document", required=False),
+            Column("query_id", "label", "the id of the query", required=False),
+            Column("document_id", "label", "the id of the document", required=False),
         ]
         if options.rows == "triplets":
             columns.insert(3, Column("negative", "text", "a document that is not relevant", answer=True))

@@ -1,4 +1,4 @@
-"""relate: which relation holds between two marked entities of a text, and in which direction."""
+"""relate: the relation between two marked entities of a text, and its direction (relation extraction)."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ class RelateOptions(Options):
     """Options of `task: {name: relate, …}`."""
 
     entity_marking: Literal["markers", "punctuation", "mask"] = "markers"
-    """How the encoder sees which the entities are: between `markers`, new tokens `[E1] … [/E1]` and `[E2] … [/E2]`
-    (Baldini Soares et al. 2019); between `punctuation`, `$ … $` and `# … #` (Wu & He 2019), which needs no new token;
-    or as a `mask`, a new token `[E1]` or `[E2]` in place of the entity, so that its name cannot be learned by heart."""
+    """How the entities are marked for the encoder: by `markers`, new tokens `[E1] … [/E1]` and `[E2] … [/E2]` (Baldini
+    Soares et al. 2019); by `punctuation`, `$ … $` and `# … #` (Wu & He 2019), which needs no new tokens; or by a
+    `mask`, a new token `[E1]` or `[E2]` in place of the entity, so that its name cannot be memorized."""
     typed_markers: bool = False
-    """Whether the type of an entity stands before it too, in words between `*` or `^`: reads the columns `first_type`
-    and `second_type`, such as person and city (Zhou & Chen 2022, "An Improved Baseline for Sentence-level Relation
-    Extraction", §3.2), in lower case and with a space for `_`."""
+    """Whether to write the type of an entity before it, in words between `*` or `^` (Zhou & Chen 2022, "An Improved
+    Baseline for Sentence-level Relation Extraction", §3.2). The types, such as person and city, are read from the
+    columns `first_type` and `second_type`, and written in lower case, with a space for `_`."""
     entity_pooling: Literal["start", "mean", "cls"] = "start"
     """What the head reads: the token at which each entity starts (`start`, Baldini Soares et al. 2019); the first token
-    and the `mean` of each entity (Wu & He 2019); or what a stock head reads, in BERT the first token (`cls`): such a
-    model opens in plain `transformers`."""
+    of the text and the `mean` of each entity (Wu & He 2019); or what the stock head reads, in BERT the first token
+    (`cls`), which gives a model that opens in plain `transformers`."""
     no_relation_label: str | None = "Other"
-    """The label of rows without a relation, which is left out of macro and micro F1."""
+    """The label of rows without a relation, which is excluded from macro and micro F1."""
 
 
 class RelateFeature(FlatFeature):
@@ -87,14 +87,18 @@ class Relate(Task[RelateOptions, RelateFeature]):
 
     @classmethod
     def schema(cls, options: RelateOptions) -> Schema:
-        types = [Column(name, "label", f"what the {name.partition('_')[0]} entity is, as person") for name in TYPES]
+        types = [
+            Column(name, "label", f"what the {name.partition('_')[0]} entity is, such as person") for name in TYPES
+        ]
         return Schema(
             (
                 Column("text", "text", "the text, with <e1>…</e1> and <e2>…</e2> in it"),
-                Column("first", "ranges", "where the first entity is, in a text without marks", required=False),
-                Column("second", "ranges", "where the second entity is, in a text without marks", required=False),
+                Column("first", "ranges", "the position of the first entity, in a text without marks", required=False),
+                Column(
+                    "second", "ranges", "the position of the second entity, in a text without marks", required=False
+                ),
                 *(types if options.typed_markers else ()),
-                Column("label", "label", "the relation, as Cause-Effect(e1,e2)", answer=True),
+                Column("label", "label", "the relation, such as Cause-Effect(e1,e2)", answer=True),
             ),
             _check_relation,
         )

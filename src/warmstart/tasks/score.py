@@ -46,7 +46,7 @@ class Score(Task[ScoreOptions, ScoreFeature]):
 
     @classmethod
     def schema(cls, options: ScoreOptions) -> Schema:
-        return Schema((TEXT, PAIR, Column("label", "number", "what is learned", answer=True)))
+        return Schema((TEXT, PAIR, Column("label", "number", "the number to predict", answer=True)))
 
     @classmethod
     def from_answers(

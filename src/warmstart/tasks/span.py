@@ -1,4 +1,4 @@
-"""span: the stretch of a context that answers a question (extractive question answering), or that there is none."""
+"""span: the answer to a question in a context (extractive question answering), or that the context has none."""
 
 from __future__ import annotations
 
@@ -47,21 +47,23 @@ class SpanOptions(Options):
     """Options of `task: {name: span, …}`."""
 
     max_answer_tokens: Annotated[int, Field(ge=1)] = 30
-    """The most tokens an answer may have."""
+    """The maximum number of tokens in an answer."""
     n_best: Annotated[int, Field(ge=1, le=20)] = 1
     """How many candidates are returned with the answer, best first."""
     no_answer: Literal["auto", "allowed", "never"] = "auto"
-    """Whether the answer may be that there is none. auto: `allowed` if a training row has none, else `never`."""
+    """Whether the model may predict that there is no answer. auto: `allowed` if some training row has no answer,
+    otherwise `never`."""
     no_answer_threshold: Annotated[float, Field(allow_inf_nan=False)] | None = None
-    """The `no_answer_score` above which no answer is given. None: what is best on dev rows, or 0 without any."""
+    """The `no_answer_score` above which no answer is predicted. Default: tuned on the dev rows, or 0 without dev
+    rows."""
     f1_unit: Literal["word", "character"] = "word"
-    """What the F1 of an answer counts: each `word`, or each `character` for languages written without spaces."""
+    """The unit in which F1 is counted: `word`, or `character` for languages written without spaces."""
     tokenize_by: Literal["word", "character"] = "word"
-    """What the tokenizer splits: each `word`, as it does by itself, or each `character` alone, so that an answer may
-    begin and end anywhere in scripts without spaces."""
+    """What is tokenized as a unit: the text as usual (`word`), or each `character` alone, so that an answer may begin
+    and end anywhere in a script without spaces."""
     misplaced_answers: Literal["refuse", "nearest"] = "refuse"
-    """What to do with an answer that is not at its `start` in the context: `refuse` it, or take the `nearest`
-    occurrence of its text."""
+    """What to do with an answer that is not at its `start` in the context: `refuse` it, or use the `nearest` occurrence
+    of its text."""
 
     synonyms: ClassVar[Mapping[str, str]] = {
         "max_answer_length": "max_answer_tokens",
@@ -112,10 +114,10 @@ class Span(ReadsWindows, Task[SpanOptions, SpanFeature]):
     @classmethod
     def schema(cls, options: SpanOptions) -> Schema:
         columns = (
-            Column("question", "text", "what is asked"),
-            Column("context", "text", "the text that holds the answer"),
+            Column("question", "text", "the question"),
+            Column("context", "text", "the text that may contain the answer"),
             Column("answers", "answers", "the answers, each with its text and start", answer=True),
-            Column("id", "label", "what names the question", required=False),
+            Column("id", "label", "the id of the question", required=False),
         )
         check = check_places if options.misplaced_answers == "refuse" else check_texts
         return Schema(columns, check, together=("context",))

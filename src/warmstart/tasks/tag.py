@@ -49,19 +49,18 @@ class TagOptions(Options):
     """Options of `task: {name: tag, …}`."""
 
     scheme: Literal["BIO", "IOBES"] = "BIO"
-    """The tags the model learns: `BIO` (first word, other words), or `IOBES`, which marks last and single words too. A
-    file may be in any scheme: it is converted to spans and labels first."""
+    """The tagging scheme that the model learns: `BIO` (first word, other words), or `IOBES`, which also marks last and
+    single words. The file may use any scheme: its tags are converted to spans and labels first."""
     subtoken_pooling: Literal["first", "last", "mean"] = "first"
-    """Which of a word's tokens give its tag: the `first`, the `last`, or all of them, whose scores are averaged
-    (`mean`)."""
+    """Which of a word's tokens determine its tag: the `first`, the `last`, or the `mean` of the scores of all."""
     crf: bool = False
-    """Score the tags of a text together, with a linear-chain CRF (Lafferty et al. 2001): no tag then follows one that
-    it cannot. Its weights lie next to the model's; plain `transformers` leaves them out and gives each word's
-    scores."""
+    """Whether to score the tags of a text together, with a linear-chain CRF (Lafferty et al. 2001), so that only valid
+    sequences of tags are predicted. Its weights are stored next to the model's; plain `transformers` ignores them and
+    gives the scores of each word."""
     tokenize_by: Literal["word", "character"] = "word"
-    """What gets a tag: a `word` as the data gives it, or, in raw text, a stretch of letters and digits, any other sign
-    and every character of a script without spaces by itself; or each `character`, which is then tokenized alone: no
-    entity begins or ends inside one."""
+    """What is tagged: each `word` as given in the data; in raw text, runs of letters and digits are words, and any
+    other sign and every character of a script without spaces is one by itself. Or each `character`, which is then
+    tokenized alone, so that every entity can be predicted exactly."""
 
     synonyms: ClassVar[Mapping[str, str]] = {
         "label_all_tokens": "subtoken_pooling",
@@ -117,8 +116,13 @@ class Tag(ReadsWindows, Task[TagOptions, TagFeature]):
         return Schema(
             (
                 Column("text", "text", "the text"),
-                Column("words", "ranges", "where each word of the text is, if it is split already", required=False),
-                Column("entities", "entities", "what is learned: start, end and label of each", answer=True),
+                Column(
+                    "words",
+                    "ranges",
+                    "the position of each word, if the text is already split into words",
+                    required=False,
+                ),
+                Column("entities", "entities", "the entities: start, end and label of each", answer=True),
             ),
             check_entities,
         )

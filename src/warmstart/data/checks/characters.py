@@ -34,7 +34,7 @@ ANY = (
     Pattern("text-no-letters", r"^[^\pL]*$", "has no letter", part=False),
     Pattern("text-url", r"(?i)^\s*(?:https?://|www\.)\S+\s*$", "is only a web address", part=False),
     Pattern("text-quoted", r'(?s)^"(?:[^"]|"")*"$', "is in quotes as a whole", part=False),
-    Pattern("text-space", r"^\s|\s$", "starts or ends with white space, which is kept", part=False),
+    Pattern("text-space", r"^\s|\s$", "starts or ends with whitespace, which is kept", part=False),
     Pattern("control", r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]", "contains a control character"),
     Pattern("html-tag", rf"(?i)</?(?:{_TAGS})(?:\s[^<>]*)?/?>", "contains an HTML tag"),
     Pattern("html-entity", r"&(?:[a-zA-Z]{2,8}[0-9]{0,2}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});", "contains an HTML entity"),

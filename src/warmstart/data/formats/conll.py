@@ -26,7 +26,7 @@ DOCUMENT = "-DOCSTART-"
 MIN_WORDS = 20
 """With fewer words, what all have in common means little."""
 COMMENT = "If the line is a comment, remove it: comments are not supported."
-_SPACE = re.compile(r"[ \t]+")  # other white space, as U+00A0, is part of a word
+_SPACE = re.compile(r"[ \t]+")  # other whitespace, such as U+00A0, is part of a word
 
 
 @dataclass
@@ -103,7 +103,7 @@ class _Layout:
             raise self._error(
                 line,
                 f"found {self.width} column{'s' * (self.width > 1)}, expected {least} or more: "
-                "a word, its tag, and white space or a tab between them. State which columns hold them with "
+                "a word, its tag, and whitespace or a tab between them. State which columns hold them with "
                 "--column words=1 --column entities=2 (data.columns).",
                 "cells-few",
             )

@@ -23,7 +23,7 @@ def check_entities(row: Mapping[str, Any]) -> tuple[str, str] | None:
                 what = f"{name!r}: found the span {start} to {end}, but the text has {len(text)} characters"
                 return kind, f"{what}. Expected spans inside it, counted in characters from 0, the end not included."
             if not text[start:end].strip():
-                return kind, f"{name!r}: from {start} to {end} there is only white space. Expected text there."
+                return kind, f"{name!r}: from {start} to {end} there is only whitespace. Expected text there."
     for item in row.get("entities") or ():
         expected, actual = item.get("text"), text[item["start"] : item["end"]]
         if expected is not None and expected != actual:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 TEXT = Column("text", "text", "the text, or the first of a pair")
-PAIR = Column("pair", "text", "the second text, where pairs are learned", required=False)
+PAIR = Column("pair", "text", "the second text of a pair", required=False)
 
 
 def encode_texts(rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window, pair: bool) -> list[TextFeature]:
