@@ -17,19 +17,19 @@ INTERRUPTED = 130
 UNEXPECTED = 70
 
 VERBS = {
-    "fit": "Train a model on a recipe or a data file, and evaluate it on held-out rows.",
+    "fit": "Train a model from a recipe or on a data file, and evaluate it on held-out rows.",
     "plan": "Estimate the time, memory and cost of a recipe before running it.",
-    "check": "Check data for problems, and report each with file and line.",
-    "predict": "Predict for texts, for a file of them, or, with Ray, for a whole corpus.",
+    "check": "Check data for problems, and report each with its file and line.",
+    "predict": "Predict on texts, on a file of texts or, with Ray, on a whole corpus.",
     "serve": "Serve models over HTTP.",
     "evaluate": "Evaluate a run on a labelled file, or again on its own test rows.",
-    "compare": "Compare runs: whether they differ, by how much, and how certain that is.",
+    "compare": "Compare runs: whether and by how much they differ, and how certain that is.",
     "diagnose": "Analyse the errors of a run: confusions, slices, calibration, thresholds and label errors.",
     "export": "Export a run's model to ONNX, checked on the run's test rows.",
-    "features": "Extract an embedding of each text of a file, from any layer of an encoder.",
-    "stages": "List the cached stages, explain why a recipe's are not among them, or remove some.",
-    "sweep": "Search hyperparameters of a recipe by its dev rows, or show a search.",
-    "report": "Write a run's report, one HTML file, and its model card.",
+    "features": "Extract an embedding of each text in a file, from any layer of an encoder.",
+    "stages": "List the cached stages, explain why those of a recipe are not cached, or remove some.",
+    "sweep": "Search the hyperparameters of a recipe by the score on its dev rows, or show a search.",
+    "report": "Write the report of a run, as one HTML file, and its model card.",
     "show": "Show a run, or the layers of a model.",
     "doctor": "Show versions, hardware and missing packages, and warn of known problems.",
 }
@@ -98,7 +98,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback(
     no_args_is_help=True,
     epilog=(
-        "Exit codes: 0 done, 2 wrong usage, 3 recipe, 4 data, 5 model, 6 run folder, 7 missing package, "
+        "Exit codes: 0 success, 2 wrong usage, 3 recipe, 4 data, 5 model, 6 run folder, 7 missing package, "
         "8 training, 9 disk, 70 a bug in warmstart, 75 stopped and saved (the same command resumes), 130 interrupted."
     ),
 )

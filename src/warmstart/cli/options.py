@@ -33,7 +33,9 @@ Training = Annotated[str | None, field("training.precision", "--precision", meta
 Sets = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="Any recipe field, as training.learning_rate=1e-4 or task.multi_label=true.", metavar="KEY=VALUE"
+        "--set",
+        help="Any recipe field, such as training.learning_rate=1e-4 or task.multi_label=true.",
+        metavar="KEY=VALUE",
     ),
 ]
 Text = Annotated[str | None, typer.Option("--text", help="The column with the text.", metavar="COLUMN")]
@@ -45,7 +47,7 @@ Columns = Annotated[
     list[str] | None,
     typer.Option(
         "--column",
-        help="The file's column for any column of the task, as question=title; repeat it to read several into a list.",
+        help="The file's column for a column of the task, such as question=title; repeat it to make a list of several.",
         metavar="NAME=COLUMN",
     ),
 ]
@@ -56,7 +58,8 @@ Encoding = Annotated[str | None, field("data.encoding", "--encoding", metavar="N
 ExtraColumns = Annotated[str | None, field("data.extra_columns", "--extra-columns", metavar="refuse|ignore")]
 Document = Annotated[str | None, field("data.document", "--document", metavar="paragraph|line")]
 Precision = Annotated[
-    str, typer.Option("--precision", help="fp32, as plain transformers computes; bf16, fp16, int8, or auto.")
+    str,
+    typer.Option("--precision", help="The precision: fp32, as in plain transformers; bf16, fp16, int8, or auto."),
 ]
 Engine = Annotated[
     str,
@@ -106,7 +109,7 @@ def recipe_fields(values: Values, keys: dict[str, str]) -> Values:
     for mapping in values.get("column") or []:
         name, equals, column = mapping.partition("=")
         if not equals or not name:
-            raise RecipeError(f"--column {mapping}: expected NAME=COLUMN, as --column question=title")
+            raise RecipeError(f"--column {mapping}: expected NAME=COLUMN, such as --column question=title")
         key = f"data.columns.{name.strip()}"
         earlier = fields.get(key, [])
         fields[key] = [*([earlier] if isinstance(earlier, str) else earlier), column] if key in fields else column
@@ -119,6 +122,6 @@ def parse_sets(settings: list[str] | None) -> Values:
     for setting in settings or []:
         key, equals, value = setting.partition("=")
         if not equals or not key:
-            raise RecipeError(f"--set {setting}: expected KEY=VALUE, as --set training.learning_rate=1e-4")
+            raise RecipeError(f"--set {setting}: expected KEY=VALUE, such as --set training.learning_rate=1e-4")
         changes[key.strip()] = parse_value(value)
     return changes

@@ -25,10 +25,11 @@ def command(
     recipe: Annotated[bool, typer.Option("--recipe", help="Print the run's complete recipe.")] = False,
     layers: Annotated[bool, typer.Option("--layers", help="Show the layers of the run's model.")] = False,
     forgetting: Annotated[
-        bool, typer.Option("--forgetting", help="Show what the run's encoder forgot in training.")
+        bool, typer.Option("--forgetting", help="Show what the run's encoder forgot during training.")
     ] = False,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="With --forgetting: plot it to an svg, png or pdf.")
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="With --forgetting, plot it to this svg, png or pdf file."),
     ] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of recipes, for editors.")] = False,
     recipes: Annotated[bool, typer.Option("--recipes", help="Print the recipes for `fit --recipe`.")] = False,
