@@ -28,6 +28,7 @@ SKIPPED = {
     ("*", "identity"): "recipe keys that a stage depends on; the recipes are compared",
     ("serve/*", "version"): "a checksum of files that contain names",
     ("export/*", "source"): "a checksum of files that contain names",
+    ("predict --ray/*", "model"): "a checksum of files that contain names",
 }
 """Keys of JSON files that are not compared, by a pattern of `case/file`, and why."""
 WITHOUT_A_CLOCK = ("plan/*",)
