@@ -60,7 +60,8 @@ def imports() -> str:
     lines = [f"**{first['name']}.**\n\n{_table(('layer', 'packages and modules'), rows)}\n"]
     for contract in others:
         if contract["type"] == "forbidden":
-            sources, forbidden = (_short_names(contract[key]) for key in ("source_modules", "forbidden_modules"))
+            sources = _short_names(contract["source_modules"], "and")
+            forbidden = _short_names(contract["forbidden_modules"], "or")
             lines.append(f"- **{contract['name']}.** {sources} must not import {forbidden}, even indirectly.")
         else:
             lines.append(f"- **{contract['name']}.**")
@@ -78,9 +79,9 @@ def _layers() -> list[list[str]]:
     return [layer.split(" | ") for layer in _contracts()[0]["layers"]]
 
 
-def _short_names(modules: list[str]) -> str:
+def _short_names(modules: list[str], word: str) -> str:
     names = [f"`{module.removeprefix('warmstart.')}`" for module in modules]
-    return ", ".join(names[:-1]) + " or " + names[-1] if names[1:] else names[0]
+    return ", ".join(names[:-1]) + f" {word} " + names[-1] if names[1:] else names[0]
 
 
 def _is_module(path: Path) -> bool:

@@ -1,1 +1,1 @@
-"""The command line: one file a verb. Nothing heavy is imported before a verb is run."""
+"""The command line: one file per command. Heavy libraries are imported only when a command runs."""

@@ -1,1 +1,1 @@
-"""Models in use: exports, an HTTP server, and a corpus labelled on a cluster."""
+"""Deployment: ONNX exports, an HTTP server, and labelling a corpus on a cluster."""

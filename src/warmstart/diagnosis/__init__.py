@@ -1,1 +1,1 @@
-"""Diagnosis: where a run errs, whether its probabilities can be trusted, and which labels are probably wrong."""
+"""Error analysis: where a model is wrong, how well it is calibrated, and which labels are probably wrong."""

@@ -1,1 +1,1 @@
-"""Measuring: predictions, metrics of a run, and statistics on them."""
+"""Evaluation: predictions, metrics of a run, and statistics on them."""

@@ -1,1 +1,1 @@
-"""Answering with a finished model; nothing in here trains, or imports what does."""
+"""Inference: predictions and embeddings from a finished model, without any training code."""

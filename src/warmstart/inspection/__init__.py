@@ -1,1 +1,1 @@
-"""Inspecting encoders: what they know, and how similar two of them are. Nothing here trains a model."""
+"""Inspection of encoders: what they know, and how similar two of them are. Nothing here trains a model."""

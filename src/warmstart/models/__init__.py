@@ -1,1 +1,1 @@
-"""Pretrained encoders: loaded safely, seen as layers, and given heads."""
+"""Pretrained encoders: safe loading, the layer map, pooling and heads."""

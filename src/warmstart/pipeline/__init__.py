@@ -1,1 +1,1 @@
-"""Running a recipe: its stages, with reading the data before and measuring after them."""
+"""Runs a recipe: reads the data, trains stage by stage, and evaluates the model."""

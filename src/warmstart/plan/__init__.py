@@ -1,1 +1,1 @@
-"""What a recipe will cost, before it runs: floating-point operations, memory, time and money."""
+"""Cost estimates for a recipe before it runs: floating-point operations, memory, time and money."""

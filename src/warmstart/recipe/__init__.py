@@ -1,4 +1,4 @@
-"""The recipe: which model, on what data, trained how; typed, read from YAML, and never importing torch."""
+"""The recipe: which model to train, on what data, and how. Typed and read from YAML; never imports torch."""
 
 from warmstart.recipe.fields import (
     CheckpointOptions,

@@ -1,1 +1,1 @@
-"""The report of a run, one HTML file, and its model card."""
+"""The report of a run, as one HTML file, and its model card."""

@@ -1,1 +1,1 @@
-"""The running program: processes, signals, environment, progress and trackers."""
+"""The running program: processes, signals, environment, plugins, progress and trackers."""

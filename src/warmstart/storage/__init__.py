@@ -1,4 +1,4 @@
-"""What is on disk: atomic writes, folders that are valid or absent, untrusted JSON and YAML, locks, the cache folder.
+"""Files and folders: atomic writes, folders that are complete or absent, untrusted JSON and YAML, locks, the cache.
 
-No other room publishes or records a file by itself, so a test can put another file system underneath.
+No other package publishes or records a file by itself, so a test can put another file system underneath.
 """

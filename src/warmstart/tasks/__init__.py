@@ -1,4 +1,4 @@
-"""What can be learned: one file a task in this folder, and the tasks that other packages register.
+"""The tasks: one file each in this folder, and those that other packages register.
 
     [project.entry-points."warmstart.tasks"]
     summarize = "my_package.summarize:Summarize"

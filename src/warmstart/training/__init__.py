@@ -1,1 +1,1 @@
-"""Training: settings, batches, schedules, checkpoints and callbacks around the one Trainer."""
+"""Training: settings, batches, schedules, checkpoints and callbacks around `transformers.Trainer`."""
