@@ -85,7 +85,7 @@ results-stages:  ## What a stage before the fine-tuning is worth (N= seeds; ARGS
 PROOF = PYTHONPATH=benchmarks $(PYTHON)
 
 .PHONY: proof-kill
-proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-equal.
+proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-identical.
 	@$(PROOF) proofs/kill.py $(SIZE)
 
 .PHONY: proof-unchanged
@@ -117,7 +117,7 @@ proof-order:  ## The order of rows after a resume is the order without one, over
 	@$(PROOF) proofs/order.py $(SIZE)
 
 .PHONY: proof-full-disk
-proof-full-disk:  ## A disk full at N= sizes: a clear exit code, then a resume that ends bit-equal.
+proof-full-disk:  ## A disk full at N= sizes: a clear exit code, then a resume that ends bit-identical.
 	@$(PROOF) proofs/full_disk.py $(SIZE)
 
 .PHONY: proof-hostile
@@ -137,7 +137,7 @@ proof-statistics:  ## Intervals and tests against a known truth, over N= simulat
 	@$(PROOF) proofs/intervals.py $(SIZE)
 
 .PHONY: results-ja
-results-ja:  ## Japanese spans of characters to pieces and back, over all of two data sets (N= texts of each).
+results-ja:  ## Japanese spans of characters to pieces and back, over all of two datasets (N= texts of each).
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/round_trips.py $(SIZE)
 
 .PHONY: results-forgetting
