@@ -151,7 +151,7 @@ def labelling() -> str:
     for device, shape, each in _speeds(passes=1):
         hours = 1e6 * _TOKENS / each / 3600
         rows.append((device.about, shape, *map(_short, (each, each / _TOKENS, hours, hours * device.price_per_hour))))
-    names = ("device", "encoder", "tokens/s", "documents/s", "hours per million", "dollars per million")
+    names = ("device", "encoder", "tokens/s", "documents/s", "hours per 10⁶ documents", "dollars per 10⁶ documents")
     return _table(names, rows)
 
 
@@ -162,7 +162,7 @@ def pretraining() -> str:
         hours = [count / each / 3600 for count in (1e9, 1e11)]
         costs = (f"{_short(time)} ({_short(time * device.price_per_hour)})" for time in hours)
         rows.append((device.about, shape, _short(each), *costs))
-    return _table(("device", "encoder", "tokens/s", "hours (dollars) for 10⁹", "hours (dollars) for 10¹¹"), rows)
+    return _table(("device", "encoder", "tokens/s", "hours (dollars) for 10⁹ tokens", "for 10¹¹ tokens"), rows)
 
 
 def _short(number: float) -> str:
