@@ -2,17 +2,20 @@
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 import transformers
 from safetensors.torch import load_file
+from typer.testing import CliRunner
 
 import warmstart
 from small import FAST
 from tiny import save_tiny
 from warmstart import tasks
+from warmstart.cli.main import app
 from warmstart.errors import ModelError, PluginError, RecipeError
 from warmstart.inference import engine_selection
 from warmstart.models.architectures import load_architecture
@@ -62,6 +65,15 @@ def test_listing_names_imports_nothing(install):
         "from warmstart.runtime import plugins; plugins.names('tasks'); import sys; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_show_lists_what_packages_add(install):
+    listed = CliRunner().invoke(app, ["show", "--plugins"]).output
+    assert listed.startswith("No installed package adds a task")
+    install("broken_plugin", "raise RuntimeError('imported')", {"schedules": {"one-cycle": "broken_plugin:factor"}})
+    listed = CliRunner().invoke(app, ["show", "--plugins"]).output
+    assert re.search(r"schedule one-cycle of broken_plugin .* broken_plugin:factor", listed)
+    assert "schedule one-cycle" in CliRunner().invoke(app, ["show", "--help"]).output
 
 
 def test_a_registered_object_is_imported_when_its_name_is_used(install):

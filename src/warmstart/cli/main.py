@@ -73,8 +73,17 @@ class _Verb(TyperCommand):
 def load_verb(name: str) -> Any:
     """The command of a verb, with its options."""
     verb = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=MARKUP)
-    verb.command(name, cls=_Verb, help=VERBS[name])(importlib.import_module(f"warmstart.cli.{name}").command)
+    command = importlib.import_module(f"warmstart.cli.{name}").command
+    verb.command(name, cls=_Verb, help=VERBS[name], epilog=_plugins())(command)
     return typer.main.get_command(verb)
+
+
+def _plugins() -> str | None:
+    """What installed packages add, for the end of a verb's help."""
+    from warmstart.runtime import plugins
+
+    names = ", ".join(f"{plugin.kind} {plugin.name}" for plugin in plugins.added())
+    return f"Added by other packages: {names}; `warmstart show --plugins` says by which." if names else None
 
 
 app = typer.Typer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -9,12 +10,14 @@ import typer
 from warmstart.errors import RecipeError
 from warmstart.options import Values, meaning
 from warmstart.recipe import SHIPPED, Recipe
+from warmstart.runtime import plugins
 from warmstart.storage.yaml_files import parse_value
 
 
-def field(key: str, *names: str, metavar: str | None = None) -> Any:
-    """An option that sets a recipe field; its help is the field's meaning."""
-    return typer.Option(*names, help=f"{meaning(Recipe, key)} [{key}]", metavar=metavar, show_default=False)
+def field(key: str, *options: str, metavar: str | None = None, names: Sequence[str] = ()) -> Any:
+    """An option that sets a recipe field; its help is the field's meaning, and the names that it takes, if given."""
+    known = f" Known: {', '.join(names)}." if names else ""
+    return typer.Option(*options, help=f"{meaning(Recipe, key)}{known} [{key}]", metavar=metavar, show_default=False)
 
 
 Model = Annotated[str | None, field("model", "--model", metavar="NAME|FOLDER")]
@@ -22,7 +25,7 @@ From = Annotated[
     str | None,
     typer.Option("--recipe", help="A recipe to start from; `warmstart show --recipes` lists them.", metavar="NAME"),
 ]
-Task = Annotated[str | None, field("task", "--task", metavar="NAME")]
+Task = Annotated[str | None, field("task", "--task", metavar="NAME", names=plugins.names("tasks"))]
 Test = Annotated[str | None, field("data.test", "--test", metavar="FILE")]
 Dev = Annotated[str | None, field("data.dev", "--dev", metavar="FILE")]
 Drop = Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled|leaked")]
@@ -65,7 +68,8 @@ Engine = Annotated[
     str,
     typer.Option(
         "--engine",
-        help="The inference engine: torch; onnx or openvino, after `warmstart export`; or auto, the fastest.",
+        help=f"The inference engine: {', '.join(plugins.names('engines'))}, or auto, the fastest; all but torch may "
+        "need `warmstart export` first.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]

@@ -33,6 +33,12 @@ def command(
     ] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of recipes, for editors.")] = False,
     recipes: Annotated[bool, typer.Option("--recipes", help="Print the recipes for `fit --recipe`.")] = False,
+    plugins: Annotated[
+        bool,
+        typer.Option(
+            "--plugins", help="List the tasks, schedules, poolings, engines and architectures that other packages add."
+        ),
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Show a run, or the layer map of a model."""
@@ -40,8 +46,10 @@ def command(
         typer.echo(_schema())
     elif recipes:
         _show_recipes(json)
+    elif plugins:
+        _show_plugins(json)
     elif not what:
-        raise RecipeError("show: give a run or a model, or --schema or --recipes")
+        raise RecipeError("show: give a run or a model, or --schema, --recipes or --plugins")
     elif not (Path(what) / "recipe.yaml").is_file():
         if recipe:
             raise RunError(f"{what} is not a run, so it has no recipe; give a folder that `warmstart fit` wrote")
@@ -78,6 +86,22 @@ def _show_recipes(as_json: bool) -> None:
         screen.print_json(texts)
     else:
         typer.echo("\n".join(f"--recipe {name}\n{text}" for name, text in texts.items()), nl=False)
+
+
+def _show_plugins(as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from warmstart.cli import screen
+    from warmstart.runtime import plugins
+
+    added = plugins.added()
+    if as_json:
+        screen.print_json([asdict(plugin) for plugin in added])
+    elif added:
+        rows = {f"{plugin.kind} {plugin.name} of {plugin.package}": plugin.value for plugin in added}
+        screen.table("added by other packages", rows)
+    else:
+        typer.echo("No installed package adds a task, a schedule, a pooling, an engine or an architecture.")
 
 
 def _model_of(run: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -101,10 +102,30 @@ def name_of(kind: Kind, value: str) -> str | None:
     return values.get(value)
 
 
+def added() -> tuple[Plugin, ...]:
+    """What installed packages add, by kind and name, without importing any of it."""
+    return tuple(
+        Plugin(kind.removesuffix("s"), name, point.dist.name if point.dist else "unknown", point.value)
+        for kind, by_name in _registered().items()
+        for name in sorted(by_name)
+        for point in by_name[name]
+    )
+
+
 def described(kind: Kind, name: str) -> str:
     """Where a registered name comes from, as the beginning of a message."""
     packages = sorted(point.dist.name if point.dist else "unknown" for point in _registered()[kind].get(name, ()))
     return f"{name!r} of the entry points warmstart.{kind} of {' and '.join(packages) or 'no package'}"
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """What a package adds: its kind in the singular, its name, the package, and the object as `module:object`."""
+
+    kind: str
+    name: str
+    package: str
+    value: str
 
 
 class Lazy(Mapping[str, T]):
