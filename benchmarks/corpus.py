@@ -58,10 +58,10 @@ def _page(figures: dict[str, Any]) -> str:
     small, large = figures["mb_own"]
     return (
         f"`warmstart fit corpus.txt --task masked --max-steps 5` on a corpus of {figures['mb_corpus'][0]} MB "
-        f"({figures['documents']:,} documents) takes {small:,} MB of memory of its own, and on one ten times as large "
-        f"({figures['mb_corpus'][1]} MB) {large:,} MB: **{figures['ratio_own']} times** as much. Libraries and a tiny "
-        f"model are in both. With pages of memory-mapped files, which the system takes back when it needs them, the "
-        f"peaks are {figures['mb_peak'][0]:,} and {figures['mb_peak'][1]:,} MB."
+        f"({figures['documents']:,} documents) takes {small:,} MB of private memory, and {large:,} MB on a corpus ten "
+        f"times as large ({figures['mb_corpus'][1]} MB): **{figures['ratio_own']} times** as much. Both include the "
+        "libraries and a tiny model. Including pages of memory-mapped files, which the operating system reclaims when "
+        f"it needs them, the peaks are {figures['mb_peak'][0]:,} and {figures['mb_peak'][1]:,} MB."
     )
 
 

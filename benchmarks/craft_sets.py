@@ -69,11 +69,11 @@ def long() -> tuple[Rows, Rows]:
 
 
 SETS = {
-    "rt": Set("rt-polarity: 2 labels, 500 rows to learn from, 1,066 to test on", rt, {}),
-    "trec": Set("TREC questions: 6 labels, 300 rows to learn from, 500 to test on", trec, {}),
-    "banking": Set("banking77: 77 labels, 10 rows of each to learn from, 3,080 to test on", banking, {}),
+    "rt": Set("rt-polarity: 2 labels, 500 training rows, 1,066 test rows", rt, {}),
+    "trec": Set("TREC questions: 6 labels, 300 training rows, 500 test rows", trec, {}),
+    "banking": Set("banking77: 77 labels, 10 training rows of each, 3,080 test rows", banking, {}),
     "long": Set(
-        "whole film reviews: 2 labels, 500 to learn from, 500 to test on, in a window of 256 tokens",
+        "whole film reviews: 2 labels, 500 training rows, 500 test rows, in a window of 256 tokens",
         long,
         {
             "window.max_tokens": 256,

@@ -140,29 +140,28 @@ def page(errors: dict[str, Any], sure: dict[str, Any]) -> str:
     return f"""
 ## Label errors
 
-banking77 ({errors["rows"]:,} training rows, {errors["labels"]} labels), {FLIPPED:.0%} of the labels flipped to another
-one at random. Each row is answered by a logistic regression on frozen features of all-MiniLM-L6-v2, fitted to the
-other folds of {FOLDS}, and cleanlab ranks the labels by how little they are believed.
+banking77 ({errors["rows"]:,} training rows, {errors["labels"]} labels), {FLIPPED:.0%} of the labels changed to
+another one at random. Each row is predicted by a logistic regression on frozen features of all-MiniLM-L6-v2, trained on
+the other folds of {FOLDS}, and cleanlab ranks the labels by how unlikely they are.
 
 | | |
 | --- | ---: |
-| flipped labels | {errors["flipped"]:,} |
-| accuracy of the unseen answers, by the labels as published | {errors["accuracy"]:.3f} |
-| of the {errors["flipped"]:,} labels believed least, flipped | **{errors["precision_at_flipped"]:.3f}** |
+| changed labels | {errors["flipped"]:,} |
+| accuracy of these predictions, by the published labels | {errors["accuracy"]:.3f} |
+| of the {errors["flipped"]:,} most unlikely labels, changed | **{errors["precision_at_flipped"]:.3f}** |
 | labels that cleanlab lists as wrong | {errors["listed"]:,} |
-| of those, flipped | {errors["precision_listed"]:.3f} |
-| of the flipped, listed | {errors["recall_listed"]:.3f} |
+| of those, changed (precision) | {errors["precision_listed"]:.3f} |
+| of the changed labels, listed (recall) | {errors["recall_listed"]:.3f} |
 
-The published labels have errors of their own, so some of what is counted as a false find is none: the precision is, if
-anything, told too low. Labels flipped at random are easier to find than mistakes
-that people make between labels that are alike.
+The published labels have errors of their own, so some of what counts as a false positive is not one: the precision is,
+if anything, too low. Labels changed at random are easier to find than mistakes that people make between similar labels.
 
 ## Calibration
 
-all-MiniLM-L6-v2 trained far too hard on purpose: {TRAIN} reviews of rt-polarity, {HARD["training.epochs"]} epochs at a
-constant rate of {HARD["training.learning_rate"]:g}. The temperature is fitted on {DEV} dev rows, and all is
-measured on the {sure["rows"]:,} test rows: the calibration error from the answers that the run kept, the accuracy
-after by the predictor with the temperature in its folder.
+all-MiniLM-L6-v2, overfitted on purpose: {TRAIN} reviews of rt-polarity, {HARD["training.epochs"]} epochs with
+a constant learning rate of {HARD["training.learning_rate"]:g}. The temperature is fitted on {DEV} dev rows, and
+everything is measured on the {sure["rows"]:,} test rows: the calibration error from the predictions stored in the run,
+the accuracy after calibration with the predictor, which reads the temperature from its folder.
 
 | | before | after |
 | --- | ---: | ---: |

@@ -31,18 +31,19 @@ SETTINGS = {
 }
 
 READING = """
-**What is forgotten grows with the rate, from the top down.** The last block agrees least with what it was, and less at
-every higher rate; the first block and the embeddings hardly change at any of them. At 4e-4 even the middle block has
-moved, and the reader of masked tokens is worse than at a loss: it is sure, and wrong.
+**What is forgotten grows with the learning rate, from the top down.** The last block is the least similar to what it
+was, and the less so the higher the learning rate; the first block and the embeddings hardly change at any of them. At
+4e-4, even the middle block has changed, and the head for masked tokens is worse than uncertain: it is confident, and
+wrong.
 
-**The published failure is not seen here.** In the paper BERT-base does not converge on IMDb at 4e-4. This encoder of
-six blocks learns its six kinds of question at every rate, if slowly at 2e-5, where 160 steps are too few. With one
-seed a rate, read nothing into a point or two of test error.
+**The published failure does not occur here.** In the paper, BERT-base does not converge on IMDb at 4e-4. This encoder
+of six blocks learns the six question types at every learning rate, if slowly at 2e-5, where 160 steps are too few.
+With one seed per learning rate, a point or two of test error mean nothing.
 
-**Keep in mind** that this encoder was trained for sentence vectors and comes without a head for masked tokens: even
-before training a fitted reader finds fewer than one in ten. Once a rate has turned the last block, that loss mostly
-says that the reader no longer fits; the agreement of the layers says more. What is lost on general text is the price
-of the task, and only your own test rows say whether it was worth paying.
+**Keep in mind** that this encoder was trained for sentence embeddings and comes without a masked-language-modeling
+head: even before training, a fitted head predicts fewer than one masked token in ten. Once training has changed the
+last block, the loss mostly says that this head no longer fits; the similarity of the layers (CKA) says more. What is
+lost on general text is the price of the task, and only your own test rows can tell whether it was worth paying.
 """
 """What the figures say, in plain words; written by hand after looking at them."""
 
@@ -93,13 +94,13 @@ def _value(seen: dict[str, Any], name: str) -> float:
         return 100 * (1 - seen["scores"]["accuracy"])
     if name == "loss of masked tokens":
         return float(seen["loss"])
-    if name == "masked tokens found, %":
+    if name == "accuracy on masked tokens, %":
         return 100 * float(seen["accuracy"])
     layer = {"first": 1, "middle": len(seen["cka"]) // 2, "last": -1}[name.split()[-2]]
     return float(seen["cka"][layer])
 
 
-PANELS = ("training loss", "test error, %", "loss of masked tokens", "agreement, last block")
+PANELS = ("training loss", "test error, %", "loss of masked tokens", "CKA, last block")
 
 
 def picture(found: dict[float, list[dict[str, Any]]], path: Path) -> None:
@@ -107,15 +108,15 @@ def picture(found: dict[float, list[dict[str, Any]]], path: Path) -> None:
     from warmstart.inspection.plots import draw
 
     panels = {name: {f"{rate:g}": series(some, name) for rate, some in found.items()} for name in PANELS}
-    draw(panels, path, "rate", "optimizer steps")
+    draw(panels, path, "learning rate", "optimizer steps")
 
 
 def page(found: dict[float, list[dict[str, Any]]]) -> str:
     """The picture, the numbers at the end, and what they say."""
     seeds = " and ".join(sorted({str(len(some)) for some in found.values()}))
     some = next(iter(found.values()))[0]
-    names = ("test error, %", "loss of masked tokens", "masked tokens found, %")
-    names += tuple(f"agreement, {layer} block" for layer in ("first", "middle", "last"))
+    names = ("test error, %", "loss of masked tokens", "accuracy on masked tokens, %")
+    names += tuple(f"CKA, {layer} block" for layer in ("first", "middle", "last"))
     before = " | ".join(f"{_value(some['seen'][0], name):.3g}" for name in names)
     rows = [
         f"| {rate:g} | " + " | ".join(f"{series(runs, name)[1][-1]:.3g}" for name in names) + " |"
@@ -123,19 +124,19 @@ def page(found: dict[float, list[dict[str, Any]]]) -> str:
     ]
     return "\n".join(
         [
-            f"all-MiniLM-L6-v2 learns the six kinds of {ROWS:,} TREC questions at four rates (batch 32, a tenth of "
-            f"warm-up, then a straight line to zero). Seeds of each rate: {seeds}; means are shown. Every "
-            f"{SETTINGS['forgetting.every_steps']} steps it is tested on the 500 test questions, and asked what it "
-            f"still knows of {some['rows']} paragraphs of wikitext-2: which tokens are masked, as read by one "
-            "reader fitted to the starting encoder, and how much the states of each block agree with the starting "
-            "encoder's (linear CKA). After the figure on catastrophic forgetting of "
+            f"all-MiniLM-L6-v2 is fine-tuned on {ROWS:,} TREC questions of six types, with four learning rates (batch "
+            f"size 32, linear schedule with 10% warm-up). Seeds per learning rate: {seeds}; means are shown. Every "
+            f"{SETTINGS['forgetting.every_steps']} steps it is evaluated on the 500 test questions, and on what it "
+            f"still knows about {some['rows']} paragraphs of wikitext-2: how well masked tokens are predicted, by a "
+            "head that was fitted to the pretrained encoder, and how similar the hidden states of each block are to "
+            "those of the pretrained encoder (linear CKA). The page follows the figure on catastrophic forgetting in "
             "[Sun et al. 2019](https://arxiv.org/abs/1905.05583), "
-            "which shows training loss and test error of BERT-base on IMDb at these rates.",
+            "which shows training loss and test error of BERT-base on IMDb with these learning rates.",
             "",
-            "![Training loss, test error, loss of masked tokens and agreement of the last block over the steps, a "
-            "line for each rate](forgetting.svg)",
+            "![Training loss, test error, loss of masked tokens and CKA of the last block over the steps, a "
+            "line for each learning rate](forgetting.svg)",
             "",
-            f"| rate | {' | '.join(names)} |",
+            f"| learning rate | {' | '.join(names)} |",
             "| ---: |" + " ---: |" * len(names),
             f"| before | {before} |",
             *rows,

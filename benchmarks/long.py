@@ -122,14 +122,14 @@ def _page(figures: dict[str, Any]) -> str:
         for kind in ("short", "long")
     )
     return (
-        f"The task `span`, asked one question of each of the {figures['articles']} longest articles of covidqa_early, "
-        f"takes **{figures['ratio']} times** the resident memory, at its peak, that it takes on as many of the "
-        f"shortest ones; the mark is {MARK}. The encoder is all-MiniLM-L6-v2 with windows of 384 tokens, "
-        f"{BATCH} a batch; each figure is of a process of its own, in which nothing else was done.\n\n"
-        "| articles | characters, mean | windows | peak, MB | of it above the loaded model, MB |\n"
+        f"With one question on each of the {figures['articles']} longest articles of covidqa_early, the task `span` "
+        f"takes **{figures['ratio']} times** the peak resident memory that it takes on as many of the shortest ones; "
+        f"the target is at most {MARK}. The encoder is all-MiniLM-L6-v2 with windows of 384 tokens, {BATCH} per batch; "
+        f"each figure was measured in a separate process, which did nothing else.\n\n"
+        "| articles | characters, mean | windows | peak, MB | above the loaded model, MB |\n"
         f"| --- | ---: | ---: | ---: | ---: |\n{rows}\n\n"
-        f"Of {2 * figures['articles']} answers, {figures['right_short'] + figures['right_long']} are the very "
-        "characters of the article that their start and end say."
+        f"Of {2 * figures['articles']} answers, {figures['right_short'] + figures['right_long']} are exactly "
+        "the characters of the article between their start and end."
     )
 
 

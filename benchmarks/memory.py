@@ -88,8 +88,8 @@ def _page(figures: dict[str, Any]) -> str:
         f"`warmstart fit --max-steps 5` on {figures['rows']:,} rows of CSV reaches "
         f"**{figures['gb_above_model']} GB** of resident memory above the same run on {FEW} rows "
         f"({figures['gb_peak']} GB in all, libraries and a tiny model included). Of that, "
-        f"{figures['gb_own_above_model']} GB are the process's own; the rest are pages of memory-mapped files, which "
-        "the system takes back when it needs them.\n\nThe mark is 2 GB for a million rows."
+        f"{figures['gb_own_above_model']} GB are private memory; the rest are pages of memory-mapped files, which the "
+        "operating system reclaims when it needs them.\n\nThe target is at most 2 GB for a million rows."
     )
 
 

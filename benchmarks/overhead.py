@@ -120,10 +120,10 @@ def main() -> None:
 def _page(figures: dict[str, Any]) -> str:
     return (
         f"Training {figures['steps']} steps of {BATCH} rows (8 to 64 tokens) with a model of MiniLM's size takes "
-        f"**{figures['ratio']}** times as long as a bare PyTorch loop over the very same batches, with the same "
+        f"**{figures['ratio']}** times as long as a bare PyTorch loop over the same batches, with the same "
         "optimizer, schedule, clipping and precision: the median of "
-        f"{figures['rounds']} rounds ({', '.join(map(str, figures['ratios']))}), both by turns in one process.\n\n"
-        "The mark is 1.05."
+        f"{figures['rounds']} rounds ({', '.join(map(str, figures['ratios']))}), in which both alternate in one "
+        "process.\n\nThe target is at most 1.05."
     )
 
 

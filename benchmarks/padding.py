@@ -30,7 +30,10 @@ def read_texts(name: str, count: int) -> Texts:
 
 def padding_table(tokenizer: Any) -> str:
     """A table of the share of padding, per data set and order."""
-    lines = ["| data | rows | random | by-length | by-length, 4,096 tokens a step |", "| --- | --- | --- | --- | --- |"]
+    lines = [
+        "| data | rows | random | by-length | by-length, 4,096 tokens/step |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     for name in _READERS:
         texts = read_texts(name, 2000 if name == "imdb" else PADDED)
         pairs = texts.get("pair")

@@ -144,8 +144,8 @@ def main() -> None:
 def _page(kept: list[dict[str, Any]]) -> str:
     lines = [
         "Accuracy on the 1,066 test sentences of rt-polarity: `warmstart fit` and a script with "
-        f"`transformers.Trainer` alone, both with rate {RATE}, batch {BATCH}, {EPOCHS} epochs, linear schedule with "
-        "a tenth of warm-up, weight decay 0.01 and bf16. The script is in `benchmarks/plain.py`.",
+        f"`transformers.Trainer` alone, both with learning rate {RATE}, batch size {BATCH}, {EPOCHS} epochs, linear "
+        "schedule with 10% warm-up, weight decay 0.01 and bf16. The script is in `benchmarks/plain.py`.",
         "",
         "| encoder | training rows | seed | warmstart | plain Trainer |",
         "| --- | ---: | ---: | ---: | ---: |",

@@ -46,7 +46,7 @@ class Case:
 CASES = {
     "rt": Case("sentences, all defaults", rt, "minilm", {}),
     "trec": Case("questions, the lower half frozen", trec, "e5-small", {"layers.freeze": 7}),
-    "banking": Case("short messages, 77 labels, batches by chance", banking, "minilm", {"training.batching": "random"}),
+    "banking": Case("short messages, 77 labels, random batches", banking, "minilm", {"training.batching": "random"}),
     "long": Case("reviews in 256 tokens", long, "minilm", {"window.max_tokens": 256, "training.batch_size": 8}),
 }
 
@@ -158,14 +158,14 @@ def _page(figures: dict[str, Any]) -> str:
         ]
         lines.append(f"| {name}: {case.about} | {case.model} | {one['steps']} | {' | '.join(cells)} |")
     return (
-        "Each recipe is planned by `warmstart plan --measure`, then carried out, in two processes one after the other. "
-        "The columns are plan / measured (error): seconds of the processor on one thread in training, memory of the "
-        "process at the most, and seconds by the clock in training.\n\n"
-        "| recipe | encoder | steps | processor, s | memory, GB | clock, s |\n"
+        "Each recipe is estimated by `warmstart plan --measure` and then run, in two processes one after the other. "
+        "The columns are estimate / measurement (error): CPU time of training on one thread, peak memory of the "
+        "process, and wall-clock time of training.\n\n"
+        "| recipe | encoder | steps | CPU time, s | peak memory, GB | wall-clock time, s |\n"
         "| --- | --- | --- | --- | --- | --- |\n" + "\n".join(lines) + "\n\n"
-        f"The worst error of processor time and memory is **{figures['worst_error']:.1%}**; the mark is 25%. Other "
-        "work ran on the two cores at the same time, more at one moment than at another, so the time by the clock "
-        f"(worst error {figures['worst_error_by_the_clock']:.0%}) says as much about that work as about the plan."
+        f"The largest error of CPU time and memory is **{figures['worst_error']:.1%}**; the target is at most 25%. "
+        "Varying amounts of other work ran on the two cores at the same time, so the wall-clock time (largest error "
+        f"{figures['worst_error_by_the_clock']:.0%}) says as much about that work as about the estimate."
     )
 
 

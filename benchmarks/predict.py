@@ -256,12 +256,12 @@ def main() -> None:
 
 def _page(figures: dict[str, Any]) -> str:
     lines = [
-        f"{figures['texts']:,} real texts, short and long ones mixed (rt-polarity, banking77, TREC, IMDB), answered by",
-        "MiniLM with a head for classify: one thread, CPU time, the sides by turns, batch by batch. `of engine` is",
-        "the speed as a share of the bare engine's over ideal batches, all texts sorted by length and padded already;",
-        "`pipeline` that of `transformers.pipeline`, 32 texts at a time, as a multiple of it.",
+        f"{figures['texts']:,} real texts, short and long ones mixed (rt-polarity, banking77, TREC, IMDB), classified",
+        "by MiniLM: on one thread, by CPU time, alternating batch by batch. The *bare engine* runs on ideal batches,",
+        "with all texts already sorted by length and padded; *times pipeline* is how many times faster warmstart is",
+        "than `transformers.pipeline` with 32 texts at a time.",
         "",
-        "| precision | texts per second | of engine | times the pipeline |",
+        "| precision | texts per second | share of bare engine | times pipeline |",
         "| --- | --- | --- | --- |",
     ]
     for one in EVERY:
@@ -273,13 +273,13 @@ def _page(figures: dict[str, Any]) -> str:
     )
     lines += [
         "",
-        f"`--engine auto --precision auto` took {figures['auto']}; the fastest measured is {figures['auto_best']}, and",
-        f"what was taken has {figures['auto_share']:.1%} of its speed (texts per second: {engines}).",
+        f"`--engine auto --precision auto` chose {figures['auto']}; the fastest measured is {figures['auto_best']},",
+        f"and the choice has {figures['auto_share']:.1%} of its speed (texts per second: {engines}).",
         "",
-        f"A worker of Ray with one thread, in bf16, has {figures['ray_against_bare']:.1%} of the bare engine's speed,",
-        "by the clock, from its first shard to its last.",
+        f"A Ray worker with one thread, in bf16, has {figures['ray_against_bare']:.1%} of the bare engine's speed,",
+        "by wall-clock time from its first shard to its last.",
         "",
-        f"Highest memory of a process that answers short texts with a tiny model: {peaks} texts.",
+        f"Peak memory of a process that classifies short texts with a tiny model: {peaks} texts.",
     ]
     return "\n".join(lines)
 

@@ -31,21 +31,21 @@ Way = Literal["text", "character"]
 
 
 ABOUT = """
-Every span of characters in two Japanese data sets is turned into pieces, the first to the last that touches it, and the
-pieces into characters again, by `warmstart.text.alignment`. A tag, an answer or an entity can be learned and told
-exactly only where that gives the same span. The data: {data}.
+Every character span in two Japanese datasets is converted to tokens, from the first to the last that touches it, and
+the tokens back to characters, by `warmstart.text.alignment`. An entity or an answer can be learned and predicted
+exactly only if that gives the same span. The data: {data}.
 
 The tokenizers are `BertJapaneseTokenizer` with MeCab (unidic-lite) and Sudachi (core, mode A). Their vocabularies are
-made from the same texts: the characters that make up {known} of them, the rest being unknown; or up to {wordpieces}
-word pieces, trained by the `tokenizers` library on the words that the engine finds. They know their
-texts better than a published vocabulary would, which has longer pieces and unknown ones: the shares of word pieces are
-for these vocabularies only.
+built from the same texts: the characters that make up {known} of them, the rest being unknown; or up to {wordpieces}
+word pieces, trained by the `tokenizers` library on the words that the engine finds. They fit these texts better than
+a published vocabulary would, which has longer tokens and unknown ones: the percentages for word pieces hold for these
+vocabularies only.
 """
 NOTES = """
-*Read by character* has the tokenizer read every character alone (`tokenize_with_offsets(…, by="character")`): more
-pieces, and every boundary can be told, with a vocabulary of word pieces too. A *boundary inside a piece* is a span that
-begins or ends within a piece, since the engine takes as one word, and the vocabulary as one piece, what the data set
-parts; what comes back is the span and a bit more.
+*Tokenized by character* means that the tokenizer reads every character alone (`tokenize_with_offsets(…,
+by="character")`): there are more tokens, and every boundary can be represented, also with a vocabulary of word pieces.
+A *boundary inside a token* is a span that begins or ends within a token, because the dataset splits what the engine
+takes as one word and the vocabulary as one token; the span that comes back is then a bit longer.
 """
 
 
@@ -153,7 +153,7 @@ def page(sets: dict[str, list[Text]], rows: list[tuple[str, str, str, str, Count
     )
     lines = [
         ABOUT.format(data=counts, known=f"{KNOWN:.2%}", wordpieces=f"{WORDPIECES:,}"),
-        "| data | words by | cut into | read by | pieces | unknown | exact | boundary inside a piece | otherwise |",
+        "| data | words by | split into | tokenized by | tokens | unknown | exact | boundary inside a token | other |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, engine, subwords, by, found in rows:

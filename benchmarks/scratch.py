@@ -136,15 +136,15 @@ def main() -> None:
 
 def _page(figures: dict[str, Any], pairs: int) -> str:
     return (
-        f"A BERT of {SHAPE['num_layers']} blocks of width {SHAPE['hidden_size']} and a tokenizer of "
-        f"{SHAPE['vocab_size']:,} pieces, both from nothing but the training part of wikitext-2: "
+        f"A BERT with {SHAPE['num_layers']} blocks of width {SHAPE['hidden_size']} and a tokenizer with a "
+        f"vocabulary of {SHAPE['vocab_size']:,} tokens, both trained on nothing but the training set of wikitext-2: "
         f"{figures['steps']:,} steps of {BATCH} sequences of at most {TOKENS} tokens, {figures['minutes']} minutes.\n\n"
-        "![The loss of masked tokens and of next sentences over the steps](scratch.svg)\n\n"
-        f"On the validation part the loss of masked tokens is **{figures['loss']}** nats, the entropy of its single "
-        f"tokens {figures['entropy']}; {figures['accuracy']:.1%} of them are found. Which of two stretches of text "
-        f"follow one another is told right in **{figures['nsp_accuracy']:.1%}** of {pairs:,} pairs (lower end of the "
-        f"one-sided 95% interval {figures['nsp_low']:.1%}); always giving the more frequent answer gets "
-        f"{figures['nsp_chance']:.1%}. A document is an article, so the wrong stretches are from other articles."
+        "![The losses of masked tokens and of next-sentence prediction over the steps](scratch.svg)\n\n"
+        f"On the validation set, the loss of masked tokens is **{figures['loss']}** nats, while the entropy of single "
+        f"tokens is {figures['entropy']}; {figures['accuracy']:.1%} of the masked tokens are predicted correctly. "
+        f"Next-sentence prediction is right for **{figures['nsp_accuracy']:.1%}** of {pairs:,} pairs (lower end of the "
+        f"one-sided 95% confidence interval: {figures['nsp_low']:.1%}); always predicting the more frequent answer "
+        f"gets {figures['nsp_chance']:.1%}. A document is an article, so negative segments come from other articles."
     )
 
 

@@ -43,10 +43,10 @@ def sst() -> tuple[Rows, Rows]:
 
 
 SETS = {
-    "rt": Set("rt-polarity: 2 labels, 1,000 rows to learn from, 1,066 to test on", rt, {}),
-    "trec": Set("TREC questions: 6 labels, 500 rows to learn from, 500 to test on", trec, {}),
+    "rt": Set("rt-polarity: 2 labels, 1,000 training rows, 1,066 test rows", rt, {}),
+    "trec": Set("TREC questions: 6 labels, 500 training rows, 500 test rows", trec, {}),
     "imdb": Set(
-        "IMDb: 2 labels, 1,000 reviews to learn from, 1,000 to test on, 128 tokens of each, 2 epochs",
+        "IMDb: 2 labels, 1,000 training reviews, 1,000 test reviews, 128 tokens of each, 2 epochs",
         imdb,
         {"window.max_tokens": 128, "training.epochs": 2, "training.learning_rate": 1e-4},
     ),

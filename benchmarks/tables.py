@@ -10,11 +10,12 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 ABOUT = """
-Behind a mean stand its 95% interval and, in brackets, the number of seeds. Two intervals of each difference answer two
-questions: would other training seeds show it, and would other test rows of this kind? p is the larger of two p values
-(paired t test over seeds, permutation test over rows), corrected for the number of comparisons in the table; it is
-bold where a difference may be claimed (0.05). A run has failed if it is hardly better than always giving one answer.
-Minutes are the training time of a run, with other work on the machine: a rough guide.
+Each mean is followed by its 95% confidence interval and, in parentheses, the number of seeds. Each difference has two
+intervals, which answer two questions: would it show up with other training seeds, and on other test rows of this kind?
+p is the larger of two p values (paired t test over seeds, permutation test over rows), corrected for the number of
+comparisons in the table; it is bold if the difference is significant (p at most 0.05). A run has failed if it is
+hardly better than always predicting the same answer. Minutes are the training time of a run, with other work on the
+machine: a rough guide.
 """.strip()
 """How a table is read."""
 
@@ -80,7 +81,7 @@ def table(title: str, rows: list[Any], reference: Mapping[str, str]) -> str:
         "",
         f"Runs: {len(rows)}.",
         "",
-        "| variant | accuracy, % | difference to | points, 95% over seeds | 95% over test rows | p (Holm) | failed "
+        "| variant | accuracy, % | compared with | points, 95% over seeds | 95% over test rows | p (Holm) | failed "
         "| minutes |",
         "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
     ]

@@ -82,11 +82,11 @@ def found(name: str, size: str) -> list[tuple[int, dict[str, Any], dict[str, Any
 def page(measured: dict[tuple[str, str], list[Any]]) -> str:
     """The page's body: one table of parts, one of whole sets."""
     lines = [READING.strip()]
-    titles = {"part": "## A part of each set, several seeds", "full": "## Each set once, at its full size"}
+    titles = {"part": "## A part of each dataset, several seeds", "full": "## Each dataset once, at its full size"}
     for size, title in titles.items():
         sides = ["warmstart", "peer", "difference"] if size == "part" else ["warmstart"]
         if any(which[1] == size for which in measured):
-            names = ["set", "task", "encoder", "metric", *sides, "published"]
+            names = ["dataset", "task", "encoder", "metric", *sides, "published"]
             lines += ["", title, "", f"| {' | '.join(names)} |", f"| {' | '.join('---' for _ in names)} |"]
             for (name, of), rows in measured.items():
                 lines += _lines(name, rows, of) if of == size else []
@@ -115,35 +115,38 @@ def _number(estimate: Any, sign: str = "") -> str:
 
 
 READING = """
-Each task of `warmstart fit` beside what one would write with `transformers` or `sentence-transformers` alone
-(`benchmarks/task_peers.py`): the same encoder, rows, rate, batch, epochs, schedule and precision. Numbers are
-percentages; behind a mean stand its 95% interval over seeds and, in brackets, the number of seeds. The figures of each
-run are in `docs/results/figures/tasks.json`. Published figures are those of other encoders, learned from whole sets: a
-mark to look at, not the same work.
+Each task of `warmstart fit` compared with what one would write with `transformers` or `sentence-transformers` alone,
+the peer (`benchmarks/task_peers.py`): with the same encoder, rows, learning rate, batch size, epochs, schedule and
+precision. Numbers are percentages; each mean is followed by its 95% confidence interval over seeds and, in
+parentheses, the number of seeds. The figures of each run are in `docs/results/figures/tasks.json`. Published figures
+are those of other encoders, trained on the whole datasets: they give an idea of the range, but are not directly
+comparable.
 
 The encoder e5-small was pretrained on public pairs of sentences and questions, so figures on STS-B, QuAC, XQuAD and
 WikiQA are not those of an encoder that never saw such text. It has no Japanese words in its vocabulary: `patient` is
-read character by character. JCommonsenseQA is learned by a small model that starts from random numbers, without any
-pretraining, to show the way from end to end and nothing more. For spans, dropout of attention is left out on both
-sides: on a processor it takes two thirds of the time in windows of 384 tokens.
+read character by character. JCommonsenseQA is learned by a small model with random initial weights, without any
+pretraining, only to show that the task works from end to end. For `span`, attention dropout is turned off for both: on
+a CPU it takes two thirds of the time in windows of 384 tokens.
 
-What a part holds: 500 sentences of CoNLL-2003, 1,000 of WNUT-17, 100 first questions of QuAC, 16 of 48 articles of
-XQuAD, 1,000 pairs of STS-B, 1,001 sentences of SemEval, 2,000 queries of patient, 40 of Cranfield, 1,000 questions of
-JCommonsenseQA, and all of WikiQA. A whole set is learned in batches and epochs of its own (`benchmarks/task_sets.py`),
-by our side alone; that of XQuAD is 32 articles, three times. QuAC was not measured whole.
+The parts are: 500 sentences of CoNLL-2003, 1,000 of WNUT-17, 100 first questions of QuAC, 16 of 48 articles of XQuAD,
+1,000 pairs of STS-B, 1,001 sentences of SemEval, 2,000 queries of patient, 40 of Cranfield, 1,000 questions of
+JCommonsenseQA, and all of WikiQA. The whole datasets have batch sizes and numbers of epochs of their own
+(`benchmarks/task_sets.py`), and were trained with warmstart only; that of XQuAD is 32 articles, with three seeds. QuAC
+was not measured as a whole.
 
-How to read it: with so few rows, seeds differ more than sides. On WNUT-17 the three seeds give F1 22.3, 22.9 and 30.5
-on our side and 37.5, 21.9 and 19.4 on the peer's: in 500 steps it is luck whether the rarer types are learned at all.
-That our batches hold sentences of like length is not the reason: in random order, seed 0 gives 23.8 instead of 22.3.
-One seed of the peer learns next to nothing of STS-B. On SemEval the sides read other things: the peer's head, as that
-of any classifier, the first token; ours the marked entities. Where a peer's mean is ahead (WNUT-17, Cranfield), the
-interval of the difference holds zero; the exception is QuAC's exact match, by two or three of its 150 answers.
+How to read the tables: with so few rows, seeds differ more than warmstart and the peer do. On WNUT-17, the three seeds
+give F1 22.3, 22.9 and 30.5 with warmstart, and 37.5, 21.9 and 19.4 with the peer: in 500 steps it is luck whether the
+rarer types are learned at all. Length-grouped batches are not the reason: with random batches, seed 0 gives 23.8
+instead of 22.3. One seed of the peer learns next to nothing on STS-B. On SemEval, the heads read different tokens: the
+peer's reads the first token, like that of any classifier; ours reads the marked entities. Where the mean of the peer
+is higher (WNUT-17, Cranfield), the interval of the difference contains zero; the exception is exact match on QuAC, by
+two or three of its 150 answers.
 
-There the sides differ in the order of the batches alone: with `training.batching: random`, ours gives the peer's
-figures run for run (six seeds: F1 30.3 beside 30.4, exact match 10.9 beside 11.2). Batches of like length cost more
-while each window of a passage counted by its own length (F1 26.4 ± 4.8, exact match 9.9 ± 1.2): nine in ten windows of
-fewer than 200 tokens hold no answer, so that a fifth of the batches taught nothing but that. Since then all windows of
-a passage count as long as its longest, and F1 is the peer's; the table is of that.
+On QuAC, the two differ only in the order of the batches: with `training.batching: random`, warmstart gives the peer's
+figures run for run (six seeds: F1 30.3 and 30.4, exact match 10.9 and 11.2). Length-grouped batches cost more as long
+as each window of a passage counted by its own length (F1 26.4 ± 4.8, exact match 9.9 ± 1.2): nine in ten windows of
+fewer than 200 tokens contain no answer, so a fifth of the batches taught nothing but "no answer". Now all windows of a
+passage count as long as its longest, and F1 equals that of the peer; the table shows this version.
 """
 """What stands above the tables; written by hand after looking at them."""
 

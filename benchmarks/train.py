@@ -177,19 +177,19 @@ def _page(figures: dict[str, Any], padding: str) -> str:
         for name, one in ((name, figures[name]) for name in FULL)
     ]
     return (
-        "MiniLM in steps of 32 rows, by turns in one process on one thread, on the rows of batches drawn evenly from "
-        "an epoch by length over 2,000 rows: `training.batching: by-length` "
-        "beside a plain `transformers.Trainer` (random order, padded to the longest of the batch) on the same rows, "
-        "and beside a bare PyTorch loop over the very same batches. Ratios are of CPU time, how many times "
-        "faster ours is, in fp32 on both sides; the last ratio is ours in its default precision "
-        f"({resolve_precision('auto')} here) beside the plain Trainer's fp32. IMDb is cut at 512 tokens.\n\n"
-        "| data | rows | rows/s (fp32) | against plain | against bare | default precision | padding |\n"
+        "MiniLM in steps of 32 rows, alternating in one process on one thread, on batches sampled evenly from a "
+        "length-grouped epoch of 2,000 rows: `training.batching: by-length`, compared with a plain "
+        "`transformers.Trainer` (random order, padded to the longest row of the batch) on the same rows, and with a "
+        "bare PyTorch loop over the same batches. Ratios say how many times faster warmstart is, by CPU time, with "
+        f"fp32 in both; the last ratio compares warmstart in its default precision ({resolve_precision('auto')} here) "
+        "with the plain Trainer in fp32. IMDb is truncated to 512 tokens.\n\n"
+        "| data | rows | rows/s (fp32) | vs. plain | vs. bare | default precision | padding |\n"
         "| --- | --- | --- | --- | --- | --- | --- |\n" + "\n".join(rows) + "\n\n"
-        "The marks are 1.5 against plain and 0.95 against bare.\n\n"
-        f"A training step of 32 rows of 32 tokens with embeddings and the lower half of the blocks frozen costs "
-        f"**{figures['ratio_frozen_half']}** of a whole one; the mark is 0.65.\n\n"
-        "## Padding of a whole epoch\n\nShare of all tokens that is padding, in batches of 32 rows, up to "
-        f"{PADDED:,} rows of each data set, at most 512 tokens a row:\n\n{padding}"
+        "The targets are at least 1.5 and 0.95.\n\n"
+        f"A training step of 32 rows of 32 tokens with frozen embeddings and a frozen lower half of the blocks takes "
+        f"**{figures['ratio_frozen_half']}** of the time of a full one; the target is at most 0.65.\n\n"
+        "## Padding of a whole epoch\n\nShare of padding among all tokens, in batches of 32 rows, for up to "
+        f"{PADDED:,} rows of each dataset with at most 512 tokens per row:\n\n{padding}"
     )
 
 

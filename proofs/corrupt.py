@@ -92,8 +92,8 @@ def _silent(trial: Path, newest: str, older: str, identity: dict[str, Any]) -> b
 
 def _page(figures: dict[str, Any]) -> str:
     return (
-        f"**{figures['silent']} of {figures['tried']}** random corruptions of the newest checkpoint were taken in "
-        "silence. In each of the others the damaged file was named and the older checkpoint taken.\n\n"
+        f"**{figures['silent']} of {figures['tried']}** random corruptions of the newest checkpoint went unnoticed. "
+        "In all other cases, the damaged file was named and the previous checkpoint was used.\n\n"
         "| damage | tried |\n| --- | ---: |\n" + "\n".join(f"| {kind} | {figures[kind]} |" for kind in KINDS)
     )
 

@@ -341,19 +341,21 @@ def main() -> None:
 def _page(figures: dict[str, Any]) -> str:
     refused = ", ".join(f"{name} {seconds} s" for name, seconds in figures.get("refused_in_seconds", {}).items())
     return (
-        f"A corpus of {figures['rows']:,} rows in JSONL, gzipped JSONL, CSV and Parquet files is labelled by "
-        f"{WORKERS} workers of Ray, in shards of {SHARD} rows and groups of 2 files, with a tiny model. Left alone, "
-        f"{figures['answered']:,} rows are answered and {figures['set_aside']:,} set aside: broken lines, wrong types, "
-        "empty texts, half characters. Then it is labelled again and again, into new folders, while processes are "
-        "killed with SIGKILL at random instants, most while shards are answered.\n\n"
+        f"A corpus of {figures['rows']:,} rows in JSONL, gzipped JSONL, CSV and Parquet files is labelled by {WORKERS} "
+        f"Ray workers, in shards of {SHARD} rows and groups of 2 files, with a tiny model. Without interruption, "
+        f"{figures['answered']:,} rows are labelled and {figures['set_aside']:,} set aside: broken lines, wrong types, "
+        "empty texts, lone surrogates. Then the corpus is labelled several more times, into new folders, while "
+        "processes are killed with SIGKILL at random times, mostly while shards are being labelled.\n\n"
         "| | |\n| --- | ---: |\n"
         f"| workers killed | {figures['worker_kills']} |\n"
-        f"| drivers killed, alone or with all of their Ray, and run again | {figures['driver_kills']} |\n"
-        f"| labellings compared | {figures['jobs']} |\n"
+        f"| drivers killed, alone or with their Ray processes, and restarted | {figures['driver_kills']} |\n"
+        f"| labelling jobs compared | {figures['jobs']} |\n"
         f"| rows lost | {figures['rows_lost']} |\n"
-        f"| rows there twice | {figures['rows_twice']} |\n"
-        f"| Parquet files and manifests with other bytes than those left alone | {figures['bytes_differ']} |\n\n"
-        f"Refused, with the reason, where something is missing, the start of Python included: {refused}."
+        f"| duplicate rows | {figures['rows_twice']} |\n"
+        "| Parquet files and manifests that differ from those of the uninterrupted job | "
+        f"{figures['bytes_differ']} |\n\n"
+        "Time until a job is refused, with the reason, if something is missing, including the start of Python: "
+        f"{refused}."
     )
 
 

@@ -180,7 +180,7 @@ def _page(
         f"**{figures['right_line']:,}** of them at the right line. The clean files they were planted in have "
         f"{figures['findings_in_clean_files']} findings.\n\n"
         f"| kind | formats | planted | caught | right line |\n| --- | --- | ---: | ---: | ---: |\n{rows}\n\n"
-        f"## Real data\n\nIn {figures['real_files']} files of public data sets, {figures['errors_in_real_files']} "
+        f"## Real data\n\nIn {figures['real_files']} files of public datasets, {figures['errors_in_real_files']} "
         "errors were found. These are the warnings and notes, and how often each occurs:\n\n"
         f"| files | found |\n| --- | --- |\n{seen}"
     )

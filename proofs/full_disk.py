@@ -74,9 +74,9 @@ def main() -> None:
 def _page(figures: dict[str, Any]) -> str:
     return (
         f"On disks of {figures['sizes']} sizes, each too small, **{figures['clear']} of {figures['sizes']}** runs "
-        "ended with exit code 9 and a sentence that names the disk. After room was made, "
-        f"**{figures['resumed_bit_equal']} of {figures['sizes']}** went on and ended equal to the bit to the run left "
-        f"alone. A folder that cannot be written to: exit code {figures['read_only_code']}."
+        "ended with exit code 9 and a message that names the disk. After space was freed, "
+        f"**{figures['resumed_bit_equal']} of {figures['sizes']}** resumed and ended bit-identical to an uninterrupted "
+        f"run. In a folder that cannot be written to, the exit code is {figures['read_only_code']}."
     )
 
 

@@ -254,14 +254,14 @@ def _page(figures: dict[str, int], cases: list[Case], usual: list[str]) -> str:
     rows = "\n".join(f"| {text} | {sum(case.kind == kind for case in cases)} |" for kind, text in kinds.items())
     return (
         f"**{figures['effects']} effects of {figures['folders']} hostile folders and recipes**, each opened under "
-        "`strace -f`: no program started, no file outside the folder opened, none written anywhere, no connection. "
-        f"{figures['refused']} were refused with their file and key named; {figures['harmless']} hold something that "
-        "is never read, such as a pickle beside `model.safetensors`, and opened without it; "
-        f"{figures['unclear']} ended otherwise.\n\n"
+        "`strace -f`: no program was started, no file outside the folder opened, none written anywhere, no connection "
+        f"made. {figures['refused']} were refused, with their file and key named; {figures['harmless']} contain "
+        "something that is never read, such as a pickle next to `model.safetensors`, and were opened without it; "
+        f"{figures['unclear']} ended in another way.\n\n"
         f"| kind | number |\n| --- | ---: |\n{rows}\n\n"
         f"{figures['controls_seen']} of {figures['controls']} controls, which open a pickle, read and write outside "
-        "and call an address, were seen. Beyond the interpreter's and libraries' own files, opening any "
-        f"folder, a benign one too, reads {' and '.join(f'`{path}`' for path in usual) or 'nothing'}. "
+        "the folder, and call an address, were detected. Apart from files of the interpreter and the libraries, "
+        f"opening any folder, even a benign one, reads {' and '.join(f'`{path}`' for path in usual) or 'nothing'}. "
         "What is promised, and what is not: [Security](../explanation/security.md)."
     )
 

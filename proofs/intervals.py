@@ -1,8 +1,9 @@
 """Intervals contain the truth as often as they say, and tests claim a difference where there is none as seldom.
 
-Scores are simulated as those of fine-tuned classifiers are: each test row is easy or hard to some degree, each seed is
-a little better or worse than another, and a row is right or wrong. So the truth is known. Rows are 300 to 1,000, seeds
-five, accuracies from 0.6 to 0.95. A trial simulates one comparison; the shares are over all trials.
+Scores are simulated to look like those of fine-tuned classifiers: each test row is more or less difficult, each seed is
+a little better or worse than the others, and a prediction is right or wrong. So the truth is known. There are 300 to
+1,000 rows and five seeds, with accuracies from 0.6 to 0.95. A trial simulates one comparison; the percentages are over
+all trials.
 """
 
 from __future__ import annotations
@@ -127,18 +128,19 @@ def _page(trials: int, coverage: dict[str, float], wrong: dict[str, float]) -> s
     sure = 100 * 1.96 * float(np.sqrt(0.05 * 0.95 / trials))
     lines = [
         " ".join((__doc__ or "").split("\n\n", 1)[1].split()),
-        f"There are {trials:,} trials, so a share of 5% or 95% is known to about {sure:.1f} points.",
-        "## 95% intervals",
-        "| interval | holds the truth, % |\n| --- | ---: |\n"
+        f"There are {trials:,} trials, so a percentage of 5% or 95% is accurate to about {sure:.1f} points.",
+        "## 95% confidence intervals",
+        "| interval | contains the truth, % |\n| --- | ---: |\n"
         + "\n".join(f"| {name} | {100 * share:.1f} |" for name, share in coverage.items()),
-        "## Tests at 5%, where there is no difference",
-        "| test | claims one, % |\n| --- | ---: |\n"
+        "## Tests at the 5% level, without a difference",
+        "| test | finds a difference, % |\n| --- | ---: |\n"
         + "\n".join(f"| {name} | {100 * share:.1f} |" for name, share in wrong.items()),
         "*Over seeds* asks what other training seeds would give on the same test rows; *over rows* what the same "
-        "models would give on other rows. A claim is made where both tests speak for it, so it is wrong no more often "
-        "than the one over seeds. The exact test of McNemar and the permutation test of two single models count whole "
-        "rows, and find less than they might; the mid-p value mends that. With Holm's correction the share is that of "
-        "trials in which any of three comparisons claims a difference.",
+        "models would give on other rows. A claim is made only if both tests are significant, so it is wrong no more "
+        "often than the test over seeds. McNemar's exact test and the permutation test of two single models count "
+        "whole rows, and are conservative; the mid-p value corrects that. With Holm's correction, the percentage is "
+        "that of "
+        "trials in which any of three comparisons finds a difference.",
     ]
     return "\n\n".join(lines)
 

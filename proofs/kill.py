@@ -126,20 +126,21 @@ def main() -> None:
 
 def _page(figures: dict[str, Any], counts: dict[str, dict[str, int]]) -> str:
     named = {
-        "random": "at a random time of the run",
-        "save": "inside a save",
+        "random": "at a random time",
+        "save": "while a checkpoint was saved",
         "resume": "during the start of a resumed run",
-        "rotation": "between a save and the removal of the oldest checkpoint",
-        "publish": "while the finished model is written",
+        "rotation": "between saving a checkpoint and removing the oldest",
+        "publish": "while the finished model was written",
     }
     rows = "\n".join(f"| {named[kind]} | {c['runs']} | {c['bit_equal']} |" for kind, c in counts.items())
     return (
         f"**{figures['bit_equal']} of {figures['runs']}** runs killed with SIGKILL resumed and ended with weights, "
-        "optimizer, random state and scores equal to the bit to the run left alone; "
-        f"{figures['more_bit_equal']} of {figures['more_runs']} in the harder places. "
+        "optimizer, random state and scores bit-identical to those of an uninterrupted run, and so did "
+        f"{figures['more_bit_equal']} of {figures['more_runs']} that were killed at harder points. "
         f"{figures['left_without_a_valid_checkpoint']} runs that had a checkpoint were left without a valid one.\n\n"
-        f"| killed | runs | bit-equal |\n| --- | ---: | ---: |\n{rows}\n\n"
-        "The training is a tiny encoder on 64 rows, 24 steps with dropout, a checkpoint every 3 steps, two kept."
+        f"| killed | runs | bit-identical |\n| --- | ---: | ---: |\n{rows}\n\n"
+        "The runs train a tiny encoder on 64 rows for 24 steps with dropout, save every 3 steps, and keep 2 "
+        "checkpoints."
     )
 
 

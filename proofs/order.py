@@ -137,9 +137,10 @@ def _every_row_once(batches: list[list[int]]) -> bool:
 
 def _page(figures: dict[str, Any]) -> str:
     return (
-        f"**{figures['equal']} of {figures['cases']}** resumed trainings saw the rows, batch by batch, that the "
-        f"training left alone saw: {EPOCHS} epochs of {ROWS} rows in batches of {BATCH}, stopped after each step in "
-        "turn, with 0 and with 2 loader workers, in random order, by length, and with a budget of tokens."
+        f"**{figures['equal']} of {figures['cases']}** resumed runs saw the same rows, batch by batch, as an "
+        f"uninterrupted run: {EPOCHS} epochs of {ROWS} rows in batches of {BATCH}, stopped after each step in turn, "
+        "with 0 and with 2 data loader workers, with random batches, length-grouped batches, and a token budget per "
+        "batch."
     )
 
 

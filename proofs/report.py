@@ -127,15 +127,15 @@ def told(rows: list[tuple[str, int, list[Seen]]]) -> str:
     views = sum(len(looks) for _, _, looks in rows)
     return f"""\
 **{views} of {views}** views of the reports of {len(rows)} short runs on real data are clean: nothing is fetched,
-nothing is said on the console, the page is never wider than the screen, no file reaches 3 MB, and axe-core finds
-nothing serious or critical.
+nothing is logged to the console, the page is never wider than the screen, no file reaches 3 MB, and axe-core finds no
+serious or critical violation.
 
 | run | size | views | console messages | requests | wider than the screen | serious or critical | any violation |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 {table}
 
-Each page is opened from its file in headless Chromium, at 1280 and at 390 pixels, light and dark, without a network;
-overflow and axe-core look at it with everything unfolded. The runs are of {QUICK["max_steps"]} steps: what is
+Each page is opened from its file in headless Chromium, at 1280 and at 390 pixels, in light and dark mode, without a
+network; width and accessibility are checked with all sections open. The runs are of {QUICK["max_steps"]} steps: what is
 measured is the page, not the model."""
 
 

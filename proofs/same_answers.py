@@ -166,13 +166,13 @@ def main() -> None:
 
 def _page(found: Mapping[str, Mapping[str, AnswerComparison]]) -> str:
     lines = [
-        "Every case of the contract tests, learned by heart by a tiny model, and its rows asked again with words",
-        "behind them. Each surface is held against PyTorch in 32 bits on the same rows: `differ` counts answers with",
-        "another label, place or text, `apart` is the greatest distance between two numbers. Of other engines it may",
-        f"be {CLOSE:g}. `alone` is PyTorch itself with one row at a time, which shows what rounding does: with other",
-        "rows or other padding in a batch, sums are added up in another order, so numbers of one surface and another",
-        "cannot be equal to the last digit. The weights here begin ten times as large as usual, so that a tiny model",
-        "can learn by heart, and so do the sums and their rounding.",
+        "In every case of the contract tests, a tiny model memorizes its rows and then predicts them again, with words",
+        "appended to the texts. Each way to predict is compared with PyTorch in fp32 on the same rows: `differ` counts",
+        "predictions with another label, position or text, and `apart` is the largest difference between two numbers,",
+        f"at most {CLOSE:g} for other engines. `alone` is PyTorch itself with one row at a time, which shows the",
+        "effect of rounding: with other rows or other padding in a batch, numbers are summed in another order, so they",
+        "cannot be equal to the last digit. The initial weights are ten times as large as usual, so that a tiny model",
+        "can memorize its rows; this also makes the sums and their rounding errors larger.",
         "",
         "| case | rows | " + " | ".join(f"{one}: differ | apart" for one in SURFACES) + " |",
         "| --- | --- |" + " --- | --- |" * len(SURFACES),

@@ -349,17 +349,18 @@ def _counts(codes: dict[str, int]) -> str:
 def _page(figures: dict[str, Any]) -> str:
     bombed = "".join(f"| {name} | {status or 'closed'} |\n" for name, status in figures["bombs"].items())
     return (
-        f"**{figures['malformed']:,} malformed requests** over {FLOOD} kept connections, "
-        f"{figures['requests_per_second']:,} a second: {figures['answers_5xx']} answers of 5xx "
-        f"({_counts(figures['statuses'])}). The processes of the server together "
-        f"grew by {figures['growth_mb']} MB. Beside {figures['beside']:,} more of them, well-formed requests had a p99 "
+        f"**{figures['malformed']:,} malformed requests** over {FLOOD} open connections, "
+        f"{figures['requests_per_second']:,} per second: {figures['answers_5xx']} responses with 5xx "
+        f"({_counts(figures['statuses'])}). The memory of all server processes "
+        f"grew by {figures['growth_mb']} MB. During {figures['beside']:,} more of them, well-formed requests had a p99 "
         f"{figures['p99_ratio']} times that of an idle server, {figures['p99_idle_ms']} ms.\n\n"
-        f"| bomb | told |\n| --- | ---: |\n{bombed}\n"
-        f"**Ten times as many requests as it can answer**, for {figures['overload_seconds']:.0f} s, a model in the "
-        f"shape of MiniLM: {_counts(figures['overload_codes'])}; after it, {figures['after_overload']}.\n\n"
+        f"| bomb | response |\n| --- | ---: |\n{bombed}\n"
+        f"**Ten times as many requests as it can answer**, for {figures['overload_seconds']:.0f} s, with a model of "
+        f"MiniLM's size: {_counts(figures['overload_codes'])}; afterwards, {figures['after_overload']}.\n\n"
         f"**The replica killed {figures['kills']} times** under load: {figures['wrong_answers']} wrong answers, "
-        f"{_counts(figures['kill_codes'])}, another one answered after {figures['longest_away_seconds']} s at most.\n\n"
-        f"**Throughput** with {CLIENTS} clients, a text in each request: {figures['served_per_second']} texts a "
+        f"{_counts(figures['kill_codes'])}, a new replica answered after {figures['longest_away_seconds']} s at "
+        "most.\n\n"
+        f"**Throughput** with {CLIENTS} clients and one text per request: {figures['served_per_second']} texts per "
         f"second, {figures['throughput_ratio']} of a loop over `Predictor.stream` with as many threads "
         f"({figures['local_per_second']})."
     )

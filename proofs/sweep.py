@@ -151,18 +151,18 @@ def main() -> None:
 
 
 def _page(figures: dict[str, Any]) -> str:
-    equal = "the same to the bit" if figures["best_bit_equal"] else "ANOTHER"
+    equal = "bit-identical to that of an uninterrupted sweep" if figures["best_bit_equal"] else "ANOTHER"
     return (
         f"A sweep of {figures['trials']} trials with {WORKERS} workers, both killed with SIGKILL at "
-        f"**{figures['kills']}** random instants and started again; {figures['workers_killed']} workers were at work "
-        f"when killed. {figures['gone_on_with']} trials were begun by one worker and gone on with by another.\n\n"
+        f"**{figures['kills']}** random times and restarted; {figures['workers_killed']} workers were running a trial "
+        f"when killed. {figures['gone_on_with']} trials were started by one worker and resumed by another.\n\n"
         "| | trials |\n| --- | ---: |\n"
         f"| lost | {figures['lost']} |\n"
         f"| trained to the end twice | {figures['done_twice']} |\n"
-        f"| ended in the journal more than once, or never | {figures['told_twice']} |\n"
-        f"| with the settings and the value of a sweep left alone | {figures['as_left_alone']} |\n\n"
+        f"| recorded as ended more than once, or never | {figures['told_twice']} |\n"
+        f"| with the settings and the score of an uninterrupted sweep | {figures['as_left_alone']} |\n\n"
         f"The best trial's model is {equal}. A trial is a tiny encoder on 64 rows for 6 epochs, with a checkpoint "
-        "every 2 steps; settings are drawn at random from the seed and the trial's number."
+        "every 2 steps; settings are sampled at random, from the seed and the trial's number."
     )
 
 
