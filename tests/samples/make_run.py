@@ -1,8 +1,7 @@
-"""Write a sample of a run's folder: every record that a run of the present form can have, and no weights.
+"""Write a sample of a run folder: every record that a run of the present format can have, and no weights.
 
-Call it once for each form: `python tests/samples/make_run.py tests/samples/run-form-1`. Samples of earlier forms stay
-as
-they are, since they stand for runs that people have.
+Call it once for each format version: `python tests/samples/make_run.py tests/samples/run-format-1`. Samples of earlier
+versions stay as they are, since they stand for runs that people have.
 """
 
 import csv

@@ -14,7 +14,7 @@ from warmstart.evaluation.records.diagnosis import Diagnosis
 from warmstart.evaluation.records.evidence import EvidenceRecord
 from warmstart.evaluation.records.files import LARGEST, read_record
 from warmstart.evaluation.records.forgetting import ForgettingRecord
-from warmstart.evaluation.records.form import check_form, write_form
+from warmstart.evaluation.records.format_version import check_format_version, write_format_version
 from warmstart.evaluation.records.metrics import Metrics, read_metrics
 from warmstart.evaluation.records.training import TrainingRecord
 from warmstart.recipe import Recipe, absolute, load_recipe
@@ -41,7 +41,7 @@ class RunFolder:
         self.folder = Path(folder)
         if not (self.folder / RECIPE).is_file():
             raise RunError(f"{self.folder} is no run: it has no {RECIPE}; give a folder that `warmstart fit` wrote")
-        check_form(self.folder)
+        check_format_version(self.folder)
 
     @property
     def finished(self) -> bool:
@@ -150,5 +150,5 @@ class RunFolder:
 def begin_run(folder: Path, recipe: Recipe) -> None:
     """Write what makes a folder a run: its form, and the complete recipe with absolute paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_form(folder)
+    write_format_version(folder)
     write_text(folder / RECIPE, absolute(recipe).yaml())

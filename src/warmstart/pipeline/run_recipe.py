@@ -12,7 +12,7 @@ from warmstart.evaluation.evaluate import evaluate
 from warmstart.evaluation.predictions import PREDICTION_FILES
 from warmstart.evaluation.records import data as data_record
 from warmstart.evaluation.records import forgetting as forgetting_record
-from warmstart.evaluation.records import form as form_record
+from warmstart.evaluation.records import format_version
 from warmstart.evaluation.records import metrics as metrics_record
 from warmstart.evaluation.records.files import write_record
 from warmstart.evaluation.records.metrics import Metrics, write_metrics
@@ -145,9 +145,9 @@ def claim(folder: Path) -> None:
         return
     if (folder / metrics_record.FILE).is_file():
         raise RunError(f"{folder} holds a finished run; choose another with --out, or remove it")
-    if not any((folder / name).is_file() for name in (RECIPE, form_record.FILE)):
+    if not any((folder / name).is_file() for name in (RECIPE, format_version.FILE)):
         raise RunError(f"{folder} holds files that are no run; choose another folder with --out")
-    form_record.check_form(folder)
+    format_version.check_format_version(folder)
 
 
 @contextmanager

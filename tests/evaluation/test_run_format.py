@@ -1,4 +1,4 @@
-"""A run of every form opens, one of a later form is refused with what to do, and a damaged record by file and key."""
+"""A run of every format opens, a later one is refused with what to do, and a damaged record by file and key."""
 
 import json
 import shutil
@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from warmstart.errors import RunError
-from warmstart.evaluation.records.form import FORM
+from warmstart.evaluation.records.format_version import FORMAT_VERSION
 from warmstart.evaluation.run import RunFolder
 from warmstart.evaluation.run_result import read_result
 from warmstart.report.run_facts import read_facts
 
-SAMPLES = sorted((Path(__file__).parent.parent / "samples").glob("run-form-*"), key=lambda path: path.name)
+SAMPLES = sorted((Path(__file__).parent.parent / "samples").glob("run-format-*"), key=lambda path: path.name)
 
 
 @pytest.fixture
@@ -20,12 +20,12 @@ def copy(tmp_path):
     return Path(shutil.copytree(SAMPLES[-1], tmp_path / "run"))
 
 
-def test_there_is_a_sample_of_every_form():
-    assert [path.name for path in SAMPLES] == [f"run-form-{form}" for form in range(1, FORM + 1)]
+def test_there_is_a_sample_of_every_format():
+    assert [path.name for path in SAMPLES] == [f"run-format-{version}" for version in range(1, FORMAT_VERSION + 1)]
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
-def test_a_run_of_every_form_opens(sample):
+def test_a_run_of_every_format_opens(sample):
     run = RunFolder(sample)
     assert run.finished
     assert run.recipe.task.name == "classify"
@@ -47,20 +47,23 @@ def test_a_run_of_every_form_opens(sample):
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
-def test_a_report_has_the_facts_of_a_run_of_every_form(sample):
+def test_a_report_has_the_facts_of_a_run_of_every_format(sample):
     facts, result = read_facts(sample), read_result(sample, "sample", 0)
     assert [part.part for part in facts.scores] == ["test", "dev"]
     assert facts.scores[0].value == result.value == pytest.approx(result.scores.mean())
     assert facts.evidence.verdict
 
 
-def test_a_run_of_a_later_form_is_refused_with_what_to_do(copy):
-    (copy / "run.json").write_text(json.dumps({"form": FORM + 1}))
-    with pytest.raises(RunError, match=rf"found a run of form {FORM + 1}.*up to form {FORM}: pip install --upgrade"):
+def test_a_run_of_a_later_format_is_refused_with_what_to_do(copy):
+    (copy / "run.json").write_text(json.dumps({"format_version": FORMAT_VERSION + 1}))
+    with pytest.raises(
+        RunError,
+        match=rf"found a run of format version {FORMAT_VERSION + 1}.*version {FORMAT_VERSION}: pip install --upgrade",
+    ):
         RunFolder(copy)
 
 
-def test_a_run_without_a_form_is_one_of_the_first(copy):
+def test_a_run_without_a_format_version_is_one_of_the_first(copy):
     (copy / "run.json").unlink()
     assert RunFolder(copy).metrics == RunFolder(SAMPLES[-1]).metrics
 
@@ -68,7 +71,7 @@ def test_a_run_without_a_form_is_one_of_the_first(copy):
 @pytest.mark.parametrize(
     ("file", "change", "message"),
     [
-        ("run.json", {"form": "new"}, r"run\.json: form: found 'new'"),
+        ("run.json", {"format_version": "new"}, r"run\.json: format_version: found 'new'"),
         ("metrics.json", {"test": {"accuracy": "high"}}, r"metrics\.json: test\.accuracy: found 'high'"),
         ("data.json", {"findings": [{"kind": "shared"}]}, r"data\.json: findings\.0: found .*expected a finding with"),
         ("data.json", {"parts": {"train": {"rows": 3}}}, r"data\.json: parts\.train\.files: found nothing"),
