@@ -114,7 +114,7 @@ class Comparison:
         return self.rows if self.models and self.rows is not None else self.seeds
 
     def sentence(self) -> str:
-        """The difference in plain words, with how sure it is and what failed."""
+        """The difference in plain words, with its uncertainty and what failed."""
         size = f"{abs(100 * self.difference):.1f} points"
         if self.significant:
             claim = f"{self.variant} is {'better' if self.difference > 0 else 'worse'} than {self.reference} by {size}"

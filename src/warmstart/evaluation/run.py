@@ -45,7 +45,7 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether the run came to its end; its metrics are written last."""
+        """Whether the run is finished; its metrics are written last."""
         return (self.folder / metrics.FILE).is_file()
 
     @cached_property
@@ -95,19 +95,19 @@ class RunFolder:
 
     @cached_property
     def forgetting(self) -> dict[str, ForgettingRecord]:
-        """What the encoder still knew along each stage, by the stage's name; empty where the recipe did not ask."""
+        """What the encoder still knew along each stage, by the stage's name; empty if it was not measured."""
         stages = sorted(path.parent.name for path in self.folder.glob(f"stages/*/{forgetting.FILE}"))
         return {stage: self._record(ForgettingRecord, f"stages/{stage}/{forgetting.FILE}") for stage in stages}
 
     @cached_property
     def evidence(self) -> EvidenceRecord | None:
-        """What several seeds, a baseline or an ablation showed; None where the recipe did not ask for any."""
+        """What several seeds, a baseline or an ablation showed; None if the recipe has none of them."""
         path = self.folder / evidence.FILE
         return self._record(EvidenceRecord, evidence.FILE) if path.is_file() else None
 
     @property
     def diagnosis(self) -> Diagnosis | None:
-        """What `warmstart diagnose` recorded last; None where it was not called."""
+        """What `warmstart diagnose` recorded last; None if it was never run."""
         path = self.folder / diagnosis.FILE
         return self._record(Diagnosis, diagnosis.FILE) if path.is_file() else None
 
@@ -124,7 +124,7 @@ class RunFolder:
         return Predictor.load(self.folder)
 
     def predict(self, texts: Sequence[Text]) -> list[Answer]:
-        """One answer for each text."""
+        """One prediction for each text."""
         return self.predictor.predict(texts)
 
     def __repr__(self) -> str:

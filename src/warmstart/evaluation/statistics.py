@@ -1,4 +1,4 @@
-"""Numbers with their uncertainty: means with intervals, tests of a difference, corrections for many of them.
+"""Numbers with their uncertainty: means with intervals, tests of a difference, corrections for multiple comparisons.
 
 Two questions are kept apart. *Over seeds*: would another training seed show this too? *Over rows*: would other test
 rows of this kind?
@@ -23,7 +23,7 @@ _ELEMENTS = 10_000_000
 
 @dataclass(frozen=True)
 class MeanEstimate:
-    """A mean with its 95% interval; the bounds are NaN where one value alone has no spread."""
+    """A mean with its 95% confidence interval; the bounds are NaN if there is only one value."""
 
     mean: float
     low: float
@@ -31,7 +31,7 @@ class MeanEstimate:
     count: int
     """How many values it is the mean of."""
     p: float = math.nan
-    """How likely a mean as far from 0 as this is, were the true one 0; only of a difference."""
+    """The p value: how likely a mean this far from 0 would be if the true one were 0; only for a difference."""
 
 
 def over_seeds(values: ArrayLike) -> MeanEstimate:
@@ -72,7 +72,7 @@ def over_rows(scores: ArrayLike, seed: int = 0) -> MeanEstimate:
     """Mean over test rows with its bootstrap interval: where it would lie on many other rows of this kind.
 
     Args:
-        scores: One number a row, of one model or averaged over seeds.
+        scores: One number per row, of one model or averaged over seeds.
         seed: Seed of the resampling.
     """
     sample = np.asarray(scores, dtype=float)

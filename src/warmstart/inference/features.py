@@ -1,4 +1,4 @@
-"""Features: vectors of texts from any layer of an encoder, as many texts as there are, in the memory of a few.
+"""Features: vectors of texts from any layer of an encoder, for any number of texts in little memory.
 
 extractor = Extractor.load("sentence-transformers/all-MiniLM-L6-v2", layers="concat-4", pooling="mean")
 vectors = extractor.vectors(["one text", "and another"])
@@ -45,12 +45,12 @@ class Extractor:
     Args:
         encoder: An encoder without a head.
         layers: `last`; one layer by its number (0 the embeddings, 1 the first block, -1 the last); `concat-N`, `sum-N`,
-            `mean-N` or `max-N` of the last N, or of `all` blocks; or `all`: every layer for itself, embeddings first.
+            `mean-N` or `max-N` of the last N, or of `all` blocks; or `all`: every layer separately, embeddings first.
         pooling: `cls` (the first token), `last`, `mean`, `max` or `last+max+mean`.
 
     Attributes:
         shape: The shape of a vector: its width, or (layers, width) for `all`.
-        cut: How much of the texts so far the window left out.
+        cut: How much of the texts so far the window has truncated.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class Extractor:
         """Open an encoder, from its folder or by its name on the Hub, or the one in a run.
 
         Args:
-            max_tokens: The most tokens seen at once. None: as the run was trained, or as many as the encoder takes, at
-                most 512.
+            max_tokens: The maximum number of tokens seen at once. None: as in the run, or as many as the encoder
+                supports, but at most 512.
             window: What is kept of a text that is too long: `head`, `tail`, `head+tail`, or all of it in `slices`,
-                whose mean is taken. None: as the run was trained, or `head`.
-            precision: `fp32` (what plain `transformers` computes), `bf16`, `fp16`, or `auto` for the fastest here.
+                whose vectors are averaged. None: as in the run, or `head`.
+            precision: `fp32` (as in plain `transformers`), `bf16`, `fp16`, or `auto` for the fastest here.
         """
         name, trained = _open(model)
         tokenizer = load_tokenizer(name)
@@ -122,7 +122,7 @@ class Extractor:
 
         Args:
             texts: Texts, pairs of them, or rows with `text`, for a pair `pair`, and anything else.
-            batch_size: The most rows of tokens that are computed at once.
+            batch_size: The maximum number of token sequences per batch.
             advance: Called with the number of texts of each batch when it is done.
         """
         pending = _rows(texts)

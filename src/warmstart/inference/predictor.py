@@ -1,6 +1,6 @@
-"""The predictor: a finished model ready to answer.
+"""The predictor: a finished model, ready to predict.
 
-Every answer warmstart gives comes from here, the run's own test score included.
+Every prediction of warmstart comes from here, including those for the run's own test score.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ CHUNK, CHARACTERS = 64, 1 << 18
 
 
 class Predictor:
-    """Answers for texts, in the order they are given.
+    """Predictions for texts, in the order they are given.
 
     Attributes:
-        cut: How much of the texts answered so far the window has truncated.
+        cut: How much of the texts so far the window has truncated.
         temperature: What the logits are divided by where labels compete (Guo et al. 2017): it calibrates
             probabilities, and changes no label.
-        trial: With the engine `auto`, which one was chosen and how fast the others were; None before the first answer.
+        trial: With the engine `auto`, which one was chosen and how fast the others were; None before the first call.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class Predictor:
         engine: str = "torch",
         task: type[AnyTask] | None = None,
     ) -> Predictor:
-        """Load a run, or the model folder of one.
+        """Load a run, or its model folder.
 
         Args:
             engine: `torch`; `onnx` or `openvino`, which need an export of the run; or `auto`, the fastest of those in
                 a trial of a few seconds on the first texts.
-            precision: `fp32` (what plain `transformers` computes), `bf16`, `fp16`, `int8`, or `auto` for the fastest.
+            precision: `fp32` (as in plain `transformers`), `bf16`, `fp16`, `int8`, or `auto` for the fastest.
             task: The class of the task, where the run was trained with one that no package registers. What a model
                 folder names is never imported.
         """
@@ -112,17 +112,17 @@ class Predictor:
         return Predictor(engine, self.tokenizer, self.task, self.window, self.temperature)
 
     def predict(self, texts: Sequence[Text], batch_size: int = ROWS) -> list[Answer]:
-        """One answer for each text.
+        """One prediction for each text.
 
         Args:
-            batch_size: The most rows of tokens that are computed at once; a text in slices has several.
+            batch_size: The maximum number of token sequences per batch; a text in slices has several.
         """
         return list(
             self.stream((self.task.parse_input(text, number) for number, text in enumerate(texts, 1)), batch_size)
         )
 
     def stream(self, rows: Iterable[InputRow], batch_size: int = ROWS) -> Iterator[Answer]:
-        """One answer for each row, in order, reading ahead no more than a buffer of features."""
+        """One prediction for each row, in order, reading ahead no more than a buffer of features."""
         pending = iter(rows)
         held: list[Encoded] = []
         count = tokens = 0

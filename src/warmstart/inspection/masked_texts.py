@@ -53,10 +53,10 @@ class MaskedTexts:
 
 
 def mask_texts(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> MaskedTexts:
-    """Mask tokens of each text: which ones is a function of its number and its tokens alone.
+    """Mask tokens of each text: the choice depends only on the number of the text and its tokens.
 
     Args:
-        max_tokens: The most tokens of a text, special tokens included; the rest is truncated and counted.
+        max_tokens: The maximum number of tokens in a text, including special tokens; the rest is truncated and counted.
     """
     truncation = Truncation()
     features = encode_texts({"text": texts}, tokenizer, Window(max_tokens), False)

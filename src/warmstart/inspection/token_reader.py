@@ -1,8 +1,8 @@
 """A reader predicts tokens from an encoder's last hidden states, so that many encoders can be compared by it.
 
-Where the reference model comes with the head of a masked language model, that head is the reader. Else one is fitted on
+If the reference model comes with a masked-language-modeling head, that head is the reader. Otherwise one is fitted on
 the frozen reference encoder: a linear discriminant whose classes are tied to the word embeddings, as the head of a
-masked language model is. The same reader then reads every later encoder: what it no longer predicts has moved.
+masked language model is. The same reader is then used for every later encoder: what it no longer predicts has changed.
 """
 
 from __future__ import annotations

@@ -48,9 +48,9 @@ class EncoderShape:
     hidden_size: int = 256
     num_heads: int = 4
     vocab_size: int = 8000
-    """The most tokens in the tokenizer's vocabulary."""
+    """The maximum vocabulary size of the tokenizer."""
     max_tokens: int = 512
-    """The longest input, in tokens."""
+    """The maximum input length, in tokens."""
 
 
 def make_encoder(texts: Iterable[str], folder: Path, shape: EncoderShape = EncoderShape(), seed: int = 0) -> Path:  # noqa: B008

@@ -136,8 +136,8 @@ class LayerMap:
         """Parameter groups for any optimizer, from embeddings to head, frozen parameters included.
 
         Args:
-            learning_rate: The head's learning rate, from which those below follow.
-            lr_decay: Layer-wise decay: a group's learning rate is this times that of the group above it.
+            learning_rate: That of the head, from which the others follow.
+            lr_decay: Layer-wise decay: the learning rate of a group is that of the group above it, times this.
             head_learning_rate: A learning rate for the head alone.
             weight_decay: For all but norms and biases.
         """

@@ -1,4 +1,4 @@
-"""Layer-wise learning rates: the lower a layer, the lower its learning rate, since what it knows is more general.
+"""Layer-wise learning rates: lower layers get a lower learning rate, since they hold more general knowledge.
 
 With ξ the decay and η^k the learning rate of layer k, η^(k-1) = ξ·η^k, from the head down to the embeddings. ξ = 0.95
 in "How to Fine-Tune BERT for Text Classification?" (Sun et al. 2019, eq. 4); 1/2.6 in ULMFiT (Howard and Ruder 2018,
@@ -25,7 +25,7 @@ def layer_learning_rates(
     """The learning rate of each of `count` layers, embeddings first and head last.
 
     Args:
-        learning_rate: That of the head, from which those below follow: the top block has `lr_decay` times it.
+        learning_rate: That of the head, from which the others follow: the top block has `lr_decay` times this.
         head_learning_rate: A learning rate for the head alone, which changes none of the others.
     """
     if not 0 < lr_decay <= 1:
@@ -37,7 +37,7 @@ def layer_learning_rates(
 
 
 def param_groups(layers: Sequence[LayerGroup], rates: Sequence[float], weight_decay: float = 0.0) -> list[ParamGroup]:
-    """Parameter groups for any optimizer, two a layer: no weight decay for norms and biases, and `weight_decay`."""
+    """Parameter groups for any optimizer, two per layer: one for norms and biases, without weight decay."""
     groups: list[ParamGroup] = []
     for layer, rate in zip(layers, rates, strict=True):
         for decayed in (True, False):

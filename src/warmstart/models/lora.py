@@ -1,4 +1,4 @@
-"""LoRA: the encoder is frozen, and a small product of two matrices is trained beside each of its weights.
+"""LoRA: the encoder is frozen, and a product of two small matrices is trained alongside each of its weights.
 
 W + (α/r)·B·A with B of r columns and A of r rows ("LoRA", Hu et al. 2022, §4.1). The engine is `peft`; after training
 the products are merged into the weights, so that what is saved is a plain model again.
@@ -16,7 +16,7 @@ from warmstart.models.layer_map import LayerMap
 
 
 def add_lora(model: nn.Module, rank: int, alpha: float | None = None, dropout: float = 0.0) -> None:
-    """Add LoRA to every linear layer of the blocks, in place; the head is trained as it is, all else is frozen.
+    """Add LoRA to every linear layer of the blocks, in place; the head is trained as usual, everything else is frozen.
 
     Args:
         alpha: Scale of the product, which is divided by the rank; None for twice the rank.

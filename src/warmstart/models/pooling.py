@@ -1,9 +1,9 @@
-"""Pooling: from the hidden states of all layers and tokens to one vector a text, and from slices to one a document.
+"""Pooling: from the hidden states of all layers and tokens to one vector per text, and from slices to one per document.
 
     pooling = Pooling(layers="concat-4", pooling="last+max+mean", hidden_size=768, num_layers=12)
     vectors = pooling(encoder(**batch, output_hidden_states=True).hidden_states, batch["attention_mask"])
 
-Padded positions never count, on whichever side they are. Another package adds a pooling of tokens by an entry point of
+Padding is ignored, on either side. Another package adds a pooling of tokens by an entry point of
 the group `warmstart.poolings`: see `PoolingFactory`.
 """
 
@@ -35,7 +35,7 @@ module has an attribute of that name. A saved model holds its name and its param
 
 
 class Pooling(nn.Module):
-    """One vector a text from the hidden states of an encoder.
+    """One vector per text from the hidden states of an encoder.
 
     Args:
         layers: `last`; the number of one layer, where 0 is the output of the embeddings, 1 the first block and -1 the
@@ -44,9 +44,9 @@ class Pooling(nn.Module):
         pooling: `cls` (the first token), `last`, `mean`, `max`, `last+max+mean` (Howard & Ruder 2018, section 3.3), or
             `attention`, a learned mean; `marked`, the means of the tokens marked 1 and marked 2 concatenated, or
             `cls+marked`; or the name of a pooling that another package adds.
-        hidden_size: Size of a token's vector in a hidden state.
+        hidden_size: The size of a hidden state.
         num_layers: How many blocks there are.
-        last_hidden_size: Its size in the last hidden state, where that differs.
+        last_hidden_size: The size of the last hidden state, if it differs.
     """
 
     def __init__(
@@ -90,9 +90,9 @@ class Pooling(nn.Module):
         """Vectors of shape (texts, `output_size`).
 
         Args:
-            hidden_states: Outputs of the embeddings and of each block, as `output_hidden_states=True` gives them; where
+            hidden_states: Outputs of the embeddings and of each block, as `output_hidden_states=True` gives them; if
                 only the last is read, it alone is enough.
-            attention_mask: 1 for a token, 0 for padding; None where there is no padding.
+            attention_mask: 1 for a token, 0 for padding; None if there is no padding.
             marks: With `marked`, 1 and 2 for the tokens of either kind, 0 for all others.
         """
         states = self.join(hidden_states)
@@ -141,7 +141,7 @@ class Pooling(nn.Module):
 
 
 class SlicePooling(nn.Module):
-    """One vector a document from those of its slices: their `mean`, their `max`, or `attention`, a learned mean.
+    """One vector per document from those of its slices: their `mean`, their `max`, or `attention`, a learned mean.
 
     Sun et al. 2019, "How to Fine-Tune BERT for Text Classification?", compare the three as hierarchical methods.
     """
@@ -157,8 +157,8 @@ class SlicePooling(nn.Module):
         """Vectors of shape (documents, size).
 
         Args:
-            vectors: Those of all slices, a document's one after the other.
-            slices: How many each document has.
+            vectors: Those of all slices, with the slices of a document next to each other.
+            slices: The number of slices of each document.
         """
         slices = slices.to(vectors.device)
         if not is_tracing():  # a trace keeps no checks

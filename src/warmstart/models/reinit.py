@@ -36,7 +36,7 @@ def reinitialize(model: PreTrainedModel, blocks: int = 0, norms: bool = False, h
     Args:
         blocks: How many of the top blocks; with any, what the head has from pretraining (a pooler) is included.
         norms: Set the weight of every layer norm to 1 and its bias to 0.
-        head: `zero` sets the last layer to zero, so that every answer is equally likely at first.
+        head: `zero` sets the last layer to zero, so that all answers are equally likely at first.
     """
     layers = LayerMap.of(model)
     changed = _reinitialize_blocks(model, layers, blocks) if blocks else set()

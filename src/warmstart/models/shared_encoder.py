@@ -1,4 +1,4 @@
-"""Several models on one encoder, each with its own head, for multi-task training.
+"""Several models that share one encoder, each with its own head, for multi-task training.
 
 Each model can still be run, and saved as a plain folder, by itself. Its embeddings and blocks are shared with all the
 others; a pooler is part of the head that reads it.
@@ -53,7 +53,7 @@ def share_encoder(models: Mapping[str, PreTrainedModel]) -> PreTrainedModel:
 
 
 class MultiTaskModel(nn.Module):
-    """One encoder under several heads; a batch goes through one of them, and its loss is weighted.
+    """One encoder with several heads; a batch goes through one of them, and its loss is weighted.
 
     With `uncertainty`, the weights are learned: a task's loss L becomes ½·exp(−s)·L + ½·s, with s its log-variance
     ("Multi-Task Learning Using Uncertainty to Weigh Losses", Kendall et al. 2018, eq. 7), which starts from 0.

@@ -27,7 +27,7 @@ LONGEST_CODE = 40_000
 
 
 def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
-    """Write the report of a finished run, and its model card beside the model; gives the report's path.
+    """Write the report of a finished run, and its model card, and return the path of the report.
 
     Args:
         out: Where to write it; `report.html` in the run's folder by default.

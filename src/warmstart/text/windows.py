@@ -1,7 +1,7 @@
 """Which tokens of a text the encoder sees, and the special tokens around them: pure functions on token ids.
 
 The methods are those of Sun et al. 2019, "How to Fine-Tune BERT for Text Classification?", §5.3.1: of a text that is
-too long the encoder sees the `head`, the `tail` or both (`head+tail`), or all of it in `slices`, whose vectors the
+too long, the encoder sees the `head`, the `tail` or both (`head+tail`), or all of it in `slices`, whose vectors the
 model pools.
 
 What is seen is given as ranges of token indices, so that the same ranges can be taken from ids and from offsets.
@@ -32,13 +32,13 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Window:
-    """How many tokens the encoder sees at once, special ones included, and which part of a longer text they are.
+    """How many tokens the encoder sees at once, including special tokens, and which part of a longer text it sees.
 
     Args:
         method: `head`, `tail`, `head+tail` or `slices`.
         head_tokens: With `head+tail`, how many tokens of a text are its head; None for 128 of 510, rounded up.
         overlap: With `slices`, how many tokens neighbouring slices share.
-        max_slices: With `slices`, the most slices per text; None for all.
+        max_slices: With `slices`, the maximum number of slices per text; None for all.
 
     Raises:
         ValueError: Settings that contradict each other.
@@ -88,7 +88,7 @@ class Window:
                 raise ValueError(f"{name}: found {value}, but {self.max_tokens} tokens show {least} of {of}; {left}")
 
     def summary(self) -> str:
-        """The window in words, as `head of 512 tokens`."""
+        """The window in words, such as `head of 512 tokens`."""
         details = {"first": self.head_tokens, "overlap": self.overlap or None, "at most": self.max_slices}
         return ", ".join(
             [
@@ -180,8 +180,8 @@ def apply_window(
 ) -> dict[str, Any]:
     """One text, or a pair, as the encoder gets it: `input_ids`, and `token_type_ids` where there are any.
 
-    With `slices` each is a list of lists, one per slice. Beside them stand `tokens`, how many tokens the texts have,
-    and `cut`, how many of those the encoder does not see.
+    With `slices`, each is a list of lists, one per slice. In addition there are `tokens`, how many tokens the texts
+    have, and `cut`, how many of those the encoder does not see.
     """
     shown = views(window, frame, len(first), None if second is None else len(second))
     rows = [frame.put_around(take_ranges(first, a), take_ranges(second or (), b)) for a, b in shown]
@@ -213,7 +213,7 @@ def views(window: Window, frame: Frame, first: int, second: int | None = None) -
 
 
 def fit_pair(window: Window, frame: Frame, first: int, second: int = 0) -> tuple[int, int]:
-    """How many tokens of each of two texts fit: the longer one is truncated first, then both alike."""
+    """How many tokens of each of two texts fit: the longer one is truncated first, then both equally."""
     budget = max(window.max_tokens - frame.size, 0)
     if first + second <= budget:
         return first, second
@@ -223,7 +223,7 @@ def fit_pair(window: Window, frame: Frame, first: int, second: int = 0) -> tuple
 
 
 def keep_ranges(length: int, room: int, method: str, head_tokens: int | None = None) -> tuple[Range, ...]:
-    """Which tokens of a text of `length` are kept where `room` of them fit.
+    """Which tokens of a text of `length` are kept if `room` of them fit.
 
     Args:
         method: `head`, `tail` or `head+tail`.

@@ -1,8 +1,8 @@
-"""Batches: the rows of each optimizer step, in random order or grouped by length so that little is padding.
+"""Batches: the rows of each optimizer step, in random order, or grouped by length to reduce padding.
 
 The samplers here are batch samplers of PyTorch and work with any `DataLoader`. The batches of an epoch depend on the
-seed and the epoch alone, so a training can resume at any step; every row is in exactly one of them. In a training of
-several processes each gives its own process's part of every step.
+seed and the epoch alone, so training can resume at any step; every row is in exactly one of them. With several
+processes, each sampler gives its process's part of every step.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Rows: TypeAlias = "datasets.Dataset | Sequence[JsonObject]"
 class RandomBatchSampler(Sampler[list[int]]):
     """Batches of rows in random order: those of a `DataLoader` with `shuffle=True`, divided between processes.
 
-    A step with fewer rows comes last. Where it has fewer than there are processes, it is joined to the one before,
+    A step with fewer rows comes last. If it has fewer rows than there are processes, it is joined to the one before,
     since no process may be without a row. The parts of a step then differ by one row at most.
 
     Args:
@@ -76,19 +76,19 @@ class RandomBatchSampler(Sampler[list[int]]):
 
 
 class LengthGroupedBatchSampler(RandomBatchSampler):
-    """Batches of rows of similar length, in random order, so that little of a batch is padding.
+    """Batches of rows of similar length, in random order, so that there is little padding.
 
     With `batch_size`, every step has the same number of rows: rows are shuffled, sorted by length within buckets of
     `BUCKET_STEPS` steps, divided into steps, and the steps shuffled. A shorter last step is not sorted: its few rows
     have a larger weight, and must not always be the longest.
 
-    With `batch_tokens`, a step has as many rows as fit so many tokens on each process, padding included: long rows come
-    in smaller steps. All rows are sorted, equal lengths in random order, and divided from the longest down, starting at
-    a random position; the steps are shuffled. Every epoch has the same number of steps, which schedules and resuming
-    depend on.
+    With `batch_tokens`, a step has as many rows as fit into this number of tokens on each process, including padding:
+    long rows come in smaller steps. All rows are sorted, equal lengths in random order, and divided from the longest
+    down, starting at a random position; the steps are shuffled. Every epoch has the same number of steps, which
+    schedules and resuming depend on.
 
-    The gradient, with `batch_tokens`: if each step took the mean over its own rows, a row would have a larger weight in
-    a step of few, so long texts a larger one than short ones. For the mean over all rows, as with steps of one size,
+    The gradient, with `batch_tokens`: if each step took the mean over its own rows, a row of a small step would weigh
+    more, so long texts would weigh more than short ones. To give all rows the same weight, as with steps of one size,
     divide the sum over a step's rows by the same number in every step, `mean_rows`. `warmstart fit` does that; in a
     training loop of your own, multiply a step's mean loss by its number of rows over `mean_rows`.
 

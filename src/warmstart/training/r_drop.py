@@ -1,7 +1,7 @@
 """R-Drop: two passes with different dropout should give the same output; their divergence is added to the loss.
 
 "R-Drop: Regularized Dropout for Neural Networks", Liang et al. 2021, eq. 4: L = -log P1 - log P2 + α·½(KL12 + KL21).
-Here half of it, the mean of the two losses, so that a learning rate means the same as without R-Drop.
+Here it is halved, so that it uses the mean of the two losses, and a learning rate means the same as without R-Drop.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ def lr_factor(name: str, step: int, steps: int, warmup: float = 0.1, lr_ratio: f
 
     Args:
         name: One of `SCHEDULES`, or a schedule that another package adds.
-        steps: All steps of the training.
-        warmup: Steps over which the learning rate rises linearly: below 1 a share of all, from 1 on a number.
-        lr_ratio: How many times smaller than the peak the lowest learning rate is, for the schedules that have one.
+        steps: The total number of training steps.
+        warmup: Over how many steps the learning rate rises linearly: a share of all steps if below 1, else a number.
+        lr_ratio: The ratio of the peak learning rate to the lowest, for the schedules that use it.
     """
     warmup_steps = math.ceil(steps * warmup) if warmup < 1 else min(int(warmup), steps)
     low = 1 / lr_ratio

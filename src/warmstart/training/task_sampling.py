@@ -1,6 +1,6 @@
 """Rows of several tasks in one training: how many steps each task has, and batches of one task each.
 
-With n rows, a task's share of the steps is n^α over the sum of all tasks', at least one step an epoch: α = 1 is
+A task with n rows gets a share of the steps of n^α over the sum of all tasks, at least one step per epoch: α = 1 is
 `proportional`, ½ `square-root`, 0 `uniform`, 1/T `temperature` ("Massively Multilingual Neural Machine Translation in
 the Wild", Arivazhagan et al. 2019, §4.2), and `annealed` goes from 1 in the first epoch to 0.2 in the last: α = 1 −
 0.8·(e − 1)/(E − 1) in epoch e of E ("BERT and PALs", Stickland and Murray 2019, §3.3).
@@ -97,7 +97,7 @@ class MultiTaskRows:
 
 
 class MultiTaskBatchSampler(RandomBatchSampler):
-    """Batches of one task each; an epoch has as many steps as all rows together make.
+    """Batches of one task each; an epoch has as many steps as all rows together require.
 
     Within a task rows come as by `RandomBatchSampler` or `LengthGroupedBatchSampler`: each once before any comes again,
     in a new order each time, continued from one epoch to the next. All depends on the seed and the epoch alone.

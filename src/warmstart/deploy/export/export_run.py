@@ -45,12 +45,12 @@ def export(
     rows: Iterable[Mapping[str, Any]] | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Write a run's model as an ONNX graph that gives the same answers; returns what the check measured.
+    """Write a run's model as an ONNX graph that gives the same predictions; return what the check measured.
 
     Args:
         folder: The output folder; `onnx` in the run by default. An earlier export there is replaced.
-        int8: Quantize the weights to int8, too, if that loses no more than `max_drop`.
-        max_drop: Points of the task's headline metric, out of 100, that int8 may lose on the test rows.
+        int8: Also write a model quantized to int8, if it loses no more than `max_drop`.
+        max_drop: How much of the headline metric int8 may lose on the test rows, in percentage points.
         rows: Labelled rows to check on instead of the run's own test rows.
     """
     out = Path(run) / FOLDER if folder is None else Path(folder)

@@ -59,23 +59,23 @@ def label(
     object_store: int = preflight.STORE,
     progress: Progress = silent,
 ) -> Manifest:
-    """Answer every row of a file, or of a folder of files, into a folder of Parquet files; returns its manifest.
+    """Label every row of a file, or of a folder of files, into a folder of Parquet files; return its manifest.
 
     After any interruption, run it again and it resumes; the files in the end are, byte for byte, those of an
-    uninterrupted run. A row that cannot be answered is set aside, with the reason.
+    uninterrupted run. A row that cannot be labelled is set aside, with the reason.
 
     Args:
         run: A run, or its model folder, at a path that every worker can read.
         source: A file, folder or URI; or a `Source` that says how it is read, with one entry in `files`.
         out: A folder or URI.
         address: `local` to start Ray on this machine, or the address of a cluster.
-        workers: How many models answer in parallel; None for as many as fit, with one CPU left over.
-        threads: CPUs of a worker.
-        gpus: GPUs of a worker, which may be a fraction.
-        rows_per_shard: Rows that are answered and published together.
+        workers: How many workers run in parallel, each with a model; None for as many as fit, with one CPU left over.
+        threads: CPUs per worker.
+        gpus: GPUs per worker, possibly a fraction.
+        rows_per_shard: How many rows are labelled and written together.
         files_per_group: Input files that are planned together, and share a manifest.
-        keep: Columns of the input to keep beside the answers, as text; by default those the model reads.
-        min_confidence: Leave the label empty where its probability is below this.
+        keep: Columns of the input to write next to the predictions, as text; by default those that the model reads.
+        min_confidence: Leave the label empty if its probability is below this.
         cpus: CPUs of a local Ray; None for all.
         object_store: Bytes of its object store.
     """

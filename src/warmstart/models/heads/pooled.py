@@ -1,7 +1,7 @@
-"""An encoder under a pooled head: our own models, for what no stock head of transformers does.
+"""An encoder with a pooled head: our own models, for what no stock head of transformers can do.
 
 Importing this module makes the models known to `AutoConfig`, `AutoModelForSequenceClassification` and
-`AutoModelForMultipleChoice`; those with an answer for each token are in `heads.token`:
+`AutoModelForMultipleChoice`; those that predict something for each token are in `heads.token`:
 
     import warmstart.models.heads.pooled
     model = AutoModelForSequenceClassification.from_pretrained("runs/reviews/model")
@@ -34,7 +34,7 @@ class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
     Args:
         encoder: The config of the encoder, or its values with `model_type`.
         layers: As in `Pooling`.
-        pooling: As in `Pooling`; a head with an answer for each token does not use it.
+        pooling: As in `Pooling`; not used by heads that predict something for each token.
         slice_pooling: How the vectors of a document's slices are pooled: `mean`, `max` or `attention`.
         slice_chunk_size: How many slices go through the encoder at a time; memory grows with it.
         dropout: Dropout before each layer of the head.
@@ -207,7 +207,7 @@ class PooledForSequenceClassification(PooledModel):
 
 
 class PooledForMultipleChoice(PooledForSequenceClassification):
-    """The same with one logit for each text with one of its endings; the endings of a text compete."""
+    """The same for multiple choice: one logit for each ending of a text, and a softmax over the endings."""
 
     def forward(  # type: ignore[override]
         self, labels: torch.Tensor | None = None, **inputs: torch.Tensor

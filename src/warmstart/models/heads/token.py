@@ -1,7 +1,7 @@
-"""Our own heads with an answer for each token: for tags, and for the first and the last token of an answer.
+"""Our own heads that predict something for each token: its tag, or whether an answer starts or ends there.
 
 Importing this module makes the models known to `AutoModelForTokenClassification` and `AutoModelForQuestionAnswering`;
-`pooled`, which it imports, does so for those with one answer a text.
+`pooled`, which it imports, does so for those with one prediction per text.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class PooledForTokenClassification(_TokenModel):
 
 
 class PooledForQuestionAnswering(_TokenModel):
-    """How well each token starts the answer, and how well it ends it.
+    """Two scores for each token: whether the answer starts there, and whether it ends there.
 
     Args:
         encoder: A loaded encoder, whose own pooler is removed; None to build one from the config.
@@ -98,7 +98,7 @@ class PooledForQuestionAnswering(_TokenModel):
         end_positions: torch.Tensor | None = None,
         states: torch.Tensor | None = None,
     ) -> QuestionAnsweringModelOutput:
-        """Two logits a token, and the loss, the mean of both, where the positions of the answers are given.
+        """Two logits per token, and the loss, the mean of both, where the positions of the answers are given.
 
         Args:
             states: The output of `features` for these texts, instead of their tokens; with their `attention_mask`.

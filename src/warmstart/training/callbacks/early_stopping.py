@@ -1,4 +1,4 @@
-"""Evaluation on dev after every epoch; early stopping: stop when it no longer improves, and keep the best epoch."""
+"""Early stopping: evaluate on dev after every epoch, stop when the score no longer improves, keep the best epoch."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ class EarlyStopping(TrainerCallback):  # type: ignore[misc]
     """Stops a `transformers.Trainer` and leaves its model with the weights of its best epoch.
 
     Args:
-        evaluate: Returns how good the model is now; higher is better.
-        patience: How many epochs in a row may be no better than the best.
-        on_evaluate: Called with each epoch and its value, but for the last one.
+        evaluate: Returns the score of the current model; higher is better.
+        patience: How many epochs without improvement are allowed in a row.
+        on_evaluate: Called with each epoch and its score, except for the last one.
     """
 
     def __init__(self, evaluate: Callable[[], float], patience: int, on_evaluate: OnEvaluate | None = None) -> None:

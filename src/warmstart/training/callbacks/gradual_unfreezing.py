@@ -1,7 +1,7 @@
 """Gradual unfreezing: which layers are trained when. A frozen layer needs no backward pass and no gradients.
 
 A layer that is unfrozen starts with the learning rate that the schedule has by then. Which layers are trained is a
-function of the step alone, so a resumed training needs no state for it.
+function of the step alone, so resuming needs no state for it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def trainable_layers(count: int, strategy: str, phase: int, freeze: int = 0) -> 
     """Whether each of `count` layers is trained in a phase counted from 0, embeddings first and head last.
 
     Args:
-        strategy: `all` from the start; `gradual`: the head, then one more block a phase from the top (ULMFiT, Howard
+        strategy: `all` from the start; `gradual`: the head, then one more block per phase from the top (ULMFiT, Howard
             and Ruder 2018, §3.3); `head-first`: the head alone in the first phase, then all (Kumar et al. 2022);
             `chain-thaw`: the head, then each other layer alone from the bottom, then all (Felbo et al. 2017, §3.3).
         freeze: How many of the lowest layers are never trained.
@@ -45,7 +45,7 @@ def trainable_layers(count: int, strategy: str, phase: int, freeze: int = 0) -> 
 
 
 def count_phases(count: int, strategy: str, freeze: int = 0) -> int:
-    """How many phases a strategy has until nothing changes any more, with `count` layers."""
+    """The number of phases of a strategy with `count` layers, until nothing changes any more."""
     return {"all": 1, "head-first": 2, "gradual": count - freeze, "chain-thaw": count - freeze + 1}[strategy]
 
 
@@ -54,7 +54,7 @@ class GradualUnfreezing(TrainerCallback):  # type: ignore[misc]
 
         Trainer(..., callbacks=[GradualUnfreezing(LayerMap.of(model), every="epoch")])
 
-    Parameters that are frozen when it is made stay frozen.
+    Parameters that are already frozen when it is created stay frozen.
 
     Args:
         every: Length of a phase: an `epoch`, or a number of optimizer steps.

@@ -1,4 +1,4 @@
-"""Monitoring: measuring a model every so many steps, without changing its training."""
+"""Monitoring: measure a model every N steps, without affecting its training."""
 
 from __future__ import annotations
 
