@@ -32,8 +32,12 @@ with socket.socket(socket.AF_UNIX) as sock:
 
 
 @contextlib.contextmanager
-def start(folder: Path):
-    """Start the process and give the folder to put into the PATH; the process ends with the block."""
+def start(folder: Path, python: str | Path = sys.executable):
+    """Start the process and give the folder to put into the PATH; the process ends with the block.
+
+    Args:
+        python: The interpreter of the process, such as that of another venv.
+    """
     bin_folder = folder / "bin"
     bin_folder.mkdir(parents=True)
     address = str(folder / "socket")
@@ -41,7 +45,7 @@ def start(folder: Path):
         path = bin_folder / name
         path.write_text(CLIENT.format(python=sys.executable, address=address, name=name))
         path.chmod(0o755)
-    process = subprocess.Popen([sys.executable, __file__, address])
+    process = subprocess.Popen([str(python), __file__, address])
     try:
         while not Path(address).exists():
             assert process.poll() is None, "the process that runs the docs' commands did not start"

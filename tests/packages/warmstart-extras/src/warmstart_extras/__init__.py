@@ -1,0 +1,1 @@
+"""An example of a package that adds parts to warmstart: `pyproject.toml` names them."""
