@@ -108,7 +108,8 @@ def _print_version(wanted: bool) -> None:
     no_args_is_help=True,
     epilog=(
         "Exit codes: 0 success, 2 wrong usage, 3 recipe, 4 data, 5 model, 6 run folder, 7 missing package, "
-        "8 training, 9 disk, 70 a bug in warmstart, 75 stopped and saved (the same command resumes), 130 interrupted."
+        "8 training, 9 disk, 10 plugin, 70 a bug in warmstart, 75 stopped and saved (the same command resumes), "
+        "130 interrupted."
     ),
 )
 def _about(

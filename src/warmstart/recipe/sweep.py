@@ -86,13 +86,14 @@ class Sweep(Options):
     """When to stop a trial after an epoch: never (`none`), if it is below the `median` of the earlier trials at that
     epoch, from the sixth trial on, or by `hyperband` (Li et al. 2018)."""
     metric: str | None = None
-    """The metric on the dev rows to optimize. Default: the task's main metric."""
+    """The metric on the dev rows to optimize. Default: the task's headline metric."""
     direction: Literal["maximize", "minimize"] = "maximize"
     """Whether to `maximize` or `minimize` the metric."""
     seed: int = 0
     """Seed of the sampler; the trainings use the recipe's seed."""
     timeout: str | None = None
-    """How long to start new trials, such as `90m`, `2h` or `1h30m`; a running trial is finished. Default: no limit."""
+    """Start no new trial after this time, such as `90m`, `2h` or `1h30m`; running trials are finished. Default: no
+    limit."""
 
     @field_validator("search", mode="before")
     @classmethod
@@ -110,10 +111,10 @@ class Sweep(Options):
             seconds(self.timeout)
         if self.pruner != "none" and self.metric is not None:
             raise ValueError(
-                f"pruner: {self.pruner} goes by the task's main metric; leave metric out, or set pruner: none"
+                f"pruner: {self.pruner} uses the task's headline metric; leave metric out, or set pruner: none"
             )
         if self.direction != "maximize" and self.metric is None:
-            raise ValueError("direction: minimize is for a metric that you name; the task's main one is maximized")
+            raise ValueError("direction: minimize needs a metric; the task's headline metric is always maximized")
         for key, space in self.search.items():
             if isinstance(space, SearchRange):
                 if self.sampler == "grid" and space.points() is None:

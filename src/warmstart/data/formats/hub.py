@@ -27,7 +27,7 @@ def parse(file: str) -> dict[str, str | None]:
     match = _NAME.fullmatch(file.removeprefix(HUB))
     if match is None:
         raise DataError(
-            f"not the name of a data set. Expected {HUB}NAME[@REVISION][:CONFIG]:SPLIT, "
+            f"not the name of a dataset. Expected {HUB}NAME[@REVISION][:CONFIG]:SPLIT, "
             f"for example {HUB}stanfordnlp/sst2:train.",
             "hub",
             location=Location(file),
@@ -71,7 +71,7 @@ def _open(file: str) -> datasets.Dataset:
         return datasets.load_dataset(named["name"], named["config"], split=named["split"], revision=named["revision"])
     except Exception as error:  # the library raises nearly anything: its own, OSError, ValueError, HTTP errors
         raise DataError(
-            f"the data set could not be loaded: {type(error).__name__}: {error}. Check name, "
+            f"the dataset could not be loaded: {type(error).__name__}: {error}. Check name, "
             "configuration and split; without a network, give a local folder's path as the name.",
             "hub",
             location=Location(file),
