@@ -230,5 +230,5 @@ def test_show_forgetting(watched, run, tmp_path):
     }
     assert call(watched.folder, "--forgetting", "--plot", tmp_path / "seen.svg").exit_code == 0
     assert "<svg" in (tmp_path / "seen.svg").read_text("utf-8")
-    assert "has no suffix of a picture" in str(call(watched.folder, "--forgetting", "--plot", "seen.doc").exception)
+    assert "has no suffix of an image" in str(call(watched.folder, "--forgetting", "--plot", "seen.doc").exception)
     assert "set forgetting.text to a file of general text" in str(call(run.folder, "--forgetting").exception)

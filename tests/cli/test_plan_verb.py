@@ -42,7 +42,7 @@ def test_a_training_without_data_is_a_table():
     shown = call(*SMALL, "--hardware", "laptop-cpu")
     assert "pretrain" in shown
     assert "512,000" in shown
-    assert "laptop-cpu, fp32, by the table of devices of 2025" in shown
+    assert "laptop-cpu, fp32, according to the table of devices of 2025" in shown
 
 
 def test_devices_are_listed():

@@ -258,6 +258,6 @@ def test_the_command_line_says_what_belongs_together(run):
     def said(*arguments):
         return CliRunner().invoke(app, ["predict", str(run.folder), *arguments])
 
-    assert "is for --ray alone" in str(said("a text", "--keep-column", "id").exception)
+    assert "works only with --ray" in str(said("a text", "--keep-column", "id").exception)
     assert "is named like a file" in str(said("--ray", "local", "--file", "a", "--out", "b.csv").exception)
     assert "give --file and --out" in str(said("a text", "--ray", "local").exception)

@@ -62,7 +62,7 @@ def refuse(values: Values) -> None:
     """Refuse options of --ray without it."""
     for name, default in DEFAULTS.items():
         if values[name] not in (default, []):
-            raise RecipeError(f"--{name.replace('_', '-')}: is for --ray alone; add --ray local, or leave it out")
+            raise RecipeError(f"--{name.replace('_', '-')}: works only with --ray; add --ray local, or leave it out")
 
 
 def label_corpus(run: str, reading: Values, values: Values) -> None:

@@ -112,7 +112,7 @@ def _with_data(source: str, recipe: str | None, changes: Values, values: Values)
 
     if values["shape"] or values["devices"] > 1:
         raise RecipeError(
-            f"--shape and --devices: they are for a plan without data; leave them out, or leave {source} out"
+            f"--shape and --devices: they are for an estimate without data; leave them out, or leave {source} out"
         )
     base = options.base_recipe(source, recipe)
     if base != source:
@@ -188,8 +188,8 @@ def _notes(stages: list[StageEstimate]) -> list[str]:
 
     last = stages[-1]
     many = f"{last.devices} x " if last.devices > 1 else ""
-    table = f"by the table of devices of {AS_OF}; --measure measures on this machine"
-    lines = [f"{many}{last.hardware}, {last.precision}, {'by steps measured here' if last.measured else table}"]
+    table = f"according to the table of devices of {AS_OF}; --measure measures on this machine"
+    lines = [f"{many}{last.hardware}, {last.precision}, {'from steps measured here' if last.measured else table}"]
     for stage in stages:
         trained = "all" if stage.trainable_parameters == stage.parameters else f"{stage.trainable_parameters:,}"
         lines.append(

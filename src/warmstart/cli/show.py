@@ -54,7 +54,7 @@ def command(
         if recipe:
             raise RunError(f"{what} is not a run, so it has no recipe; give a folder that `warmstart fit` wrote")
         if forgetting:
-            raise RunError(f"{what} is not a run, so nothing was forgotten; give a folder that `warmstart fit` wrote")
+            raise RunError(f"{what} is not a run, so nothing was measured; give a folder that `warmstart fit` wrote")
         _show_layers(what, json)
     elif layers:
         _show_layers(_model_of(what), json)
@@ -150,7 +150,7 @@ def _plot(run: RunFolder, path: Path) -> None:
 
     kinds = ("svg", "png", "pdf")
     if path.suffix[1:] not in kinds:
-        raise RecipeError(f"--plot: found {path}, which has no suffix of a picture; {nearest(path.suffix[1:], kinds)}")
+        raise RecipeError(f"--plot: found {path}, which has no suffix of an image; {nearest(path.suffix[1:], kinds)}")
     if not path.parent.is_dir():
         raise RecipeError(f"--plot: found {path}, but there is no folder {path.parent}; make it, or choose another")
     points = list(run.forgetting.values())[-1].seen

@@ -75,7 +75,7 @@ def _show(stages: list[StoredStage], as_json: bool) -> None:
     elif rows:
         screen.grid("stages", rows)
     else:
-        typer.echo("no stages are cached yet; a recipe with `stages` makes them")
+        typer.echo("no stages are cached yet; they are created by a recipe with `stages`")
 
 
 def _show_recipe(path: str, as_json: bool) -> None:
@@ -88,7 +88,7 @@ def _show_recipe(path: str, as_json: bool) -> None:
         screen.print_json(rows)
         return
     if not rows:
-        typer.echo(f"{path} has no stages before its fine-tuning (stages: …)")
+        typer.echo(f"{path} has no stages before fine-tuning (stages: …)")
     for row in rows:
         typer.echo(f"{row['stage']}: {'finished, and reused' if row['finished'] else row['why']}")
         for line in row["differences"]:
@@ -99,7 +99,7 @@ def _row(number: int, stage: EarlierStage) -> dict[str, Any]:
     from warmstart.pipeline.stage_store import differences
 
     stale = [] if stage.finished else differences(stage.identity, stage.name, stage.folder.parent)
-    why = "not trained yet; the closest one differs in" if stale else "not trained yet, nor any like it"
+    why = "not trained yet; the closest one differs in" if stale else "not trained yet, and nothing similar is cached"
     if stage.folder.is_dir() and not stage.finished:
         why = "stopped, and will be resumed" + ("; the closest finished one differs in" if stale else "")
     return {
