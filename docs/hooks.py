@@ -327,7 +327,7 @@ def _default(field: Any) -> str:
     value = field.default
     if hasattr(value, "model_fields"):
         return f"`{value.name}`" if "name" in type(value).model_fields else "below"
-    if value is None:
+    if value in (None, ""):
         return "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 

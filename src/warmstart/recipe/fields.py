@@ -85,7 +85,7 @@ class DataOptions(Options):
     document: Literal["paragraph", "line"] = "paragraph"
     """What counts as a document in a txt file: a `paragraph`, all lines up to a blank one, or a `line`."""
     label_separator: str | None = None
-    """What separates several labels in one cell, such as `|`."""
+    """What separates several labels in one cell, such as `;`."""
     queries: str | list[str] | FileOptions | None = None
     """For `rank`, if rows refer to queries by id (`query_id`, or a qrels file): the file with their texts, in the
     columns `id` and `text`; without a header, in the first two columns."""
