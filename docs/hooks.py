@@ -37,7 +37,8 @@ def public() -> str:
         item = getattr(warmstart, name)
         if isinstance(item, type) and issubclass(item, Exception | BaseModel):
             continue  # errors and the recipe have places of their own
-        parts.append(f"::: {item.__module__}.{name}")
+        inherited = "\n    options:\n      inherited_members: true" if name == "Run" else ""
+        parts.append(f"::: {item.__module__}.{name}{inherited}")
     return "\n\n".join(parts)
 
 

@@ -112,6 +112,12 @@ class TextClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc]
 
     Args:
         model: The pretrained encoder: a folder, or a name on the Hugging Face Hub.
+        learning_rate: The peak learning rate.
+        epochs: The number of epochs; by default 3, or more on small data.
+        batch_size: Rows per optimizer step.
+        max_tokens: The maximum number of tokens in an input; by default as many as the encoder supports, at most 512.
+        seed: The random seed.
+        precision: `auto` is bf16 if the hardware supports it, otherwise fp32.
         class_weight: `balanced`, or a mapping from label to its weight in the loss; None for equal weights.
         options: Any other recipe fields by their dotted keys, such as `{"training.lr_schedule": "cosine"}`.
         out: The folder of the run, with a number appended if it exists. By default it is a temporary folder, which is

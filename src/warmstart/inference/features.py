@@ -111,14 +111,14 @@ class Extractor:
         )
 
     def vectors(self, texts: Iterable[Text], batch_size: int = ROWS) -> Vectors:
-        """All vectors in one array of shape (texts, …); use `stream` for more than fit into memory."""
+        """All vectors, as one array of shape (texts, …); use `stream` if they do not fit into memory."""
         chunks = [vectors for _, vectors in self.stream(texts, batch_size)]
         return np.concatenate(chunks) if chunks else np.zeros((0, *self.shape), np.float32)
 
     def stream(
         self, texts: Iterable[Text], batch_size: int = ROWS, advance: Callable[[int], object] = lambda count: None
     ) -> Iterator[tuple[list[TextRow], Vectors]]:
-        """Some rows at a time with their vectors, in order, reading ahead no more than a buffer of rows.
+        """A few rows at a time with their vectors, in order, reading ahead no more than a buffer of rows.
 
         Args:
             texts: Texts, pairs of them, or rows with `text`, for a pair `pair`, and anything else.

@@ -48,7 +48,7 @@ class Predictor:
 
     Attributes:
         cut: How much of the texts so far the window has truncated.
-        temperature: What the logits are divided by where labels compete (Guo et al. 2017): it calibrates
+        temperature: What the logits are divided by if labels compete (Guo et al. 2017): it calibrates
             probabilities, and changes no label.
         trial: With the engine `auto`, which one was chosen and how fast the others were; None before the first call.
     """
