@@ -61,7 +61,7 @@ def test_devices_are_listed():
         ([*SMALL[:-1], "hidden_size"], "expected NAME=NUMBER"),
         ([*SMALL[:-1], "depth=3"], "--shape depth"),
         ([*SMALL[:-1], "hidden_size=100,num_heads=7"], "expected a multiple of num_heads, which is 7"),
-        (["x.csv", "--shape", "hidden_size=64"], "for a plan without data"),
+        (["x.csv", "--shape", "hidden_size=64"], "for an estimate without data"),
         (["x.yaml", "--recipe", "tag"], "is a recipe already"),
     ],
 )

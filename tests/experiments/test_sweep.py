@@ -303,7 +303,7 @@ def test_no_trial_begins_when_the_time_is_up(asked, quick, tmp_path, monkeypatch
         ({"sampler": "grid"}, "a grid needs a list of choices, or a range with a step"),
         ({"timeout": "soon"}, "expected a time such as 90m, 2h or 1h30m"),
         ({"pruner": "median", "metric": "macro_f1"}, "leave metric out"),
-        ({"direction": "minimize"}, "for a metric that you name"),
+        ({"direction": "minimize"}, "minimize needs a metric"),
         ({"trails": 3}, "trails is not an option; did you mean 'trials'"),
     ],
 )
