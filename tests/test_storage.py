@@ -3,6 +3,7 @@
 import ast
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -144,12 +145,14 @@ def test_a_lock_is_held_once_and_its_file_stays(tmp_path):
     assert lock_holder(path) == "another process"
     with try_lock(path) as mine:
         assert mine
-        assert lock_holder(path) == f"process {os.getpid()}"
+        assert lock_holder(path) == f"process {os.getpid()} on {socket.gethostname()}"
         with try_lock(path) as again:
             assert not again
         assert tried_elsewhere(path) == "False"
-        assert lock_holder(path) == f"process {os.getpid()}", "who fails to take it leaves the holder's name"
-    assert path.is_file()
+        assert lock_holder(path) == f"process {os.getpid()} on {socket.gethostname()}", (
+            "who fails to take it leaves the holder's name"
+        )
+    assert path.read_bytes() == b"", "it keeps no name of a machine"
     assert tried_elsewhere(path) == "True"
 
 
@@ -163,7 +166,7 @@ def test_the_lock_of_a_killed_process_is_free_at_once(tmp_path):
         assert other.stdout.readline() == b"held\n"
         with try_lock(path) as mine:
             assert not mine
-        assert lock_holder(path) == f"process {other.pid}"
+        assert lock_holder(path) == f"process {other.pid} on {socket.gethostname()}"
         other.send_signal(signal.SIGKILL)
         other.wait()
     with try_lock(path) as mine:

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -134,14 +135,14 @@ def test_a_claim_is_held_by_one_and_free_when_its_process_is_killed(tmp_path):
     assert other.stdout.readline().strip() == "True"
     with try_lock(lock) as mine:
         assert not mine
-    assert lock_holder(lock) == f"process {other.pid}"
+    assert lock_holder(lock) == f"process {other.pid} on {socket.gethostname()}"
     other.send_signal(signal.SIGKILL)
     other.wait()
     with try_lock(lock) as mine:
         assert mine
         with try_lock(lock) as twice:
             assert not twice
-    assert lock_holder(lock) == f"process {os.getpid()}"
+        assert lock_holder(lock) == f"process {os.getpid()} on {socket.gethostname()}"
 
 
 WORK = """
@@ -183,7 +184,7 @@ def test_a_run_under_way_elsewhere_is_waited_for(recipe, tmp_path, monkeypatch):
     progress = Trouble()
     rows = repeat(recipe, TWO, [0], tmp_path, progress)
     assert [row.variant for row in rows] == ["plain", "hot"]
-    assert f"plain, seed 0: process {other.pid} is training it" in progress.said
+    assert f"plain, seed 0: process {other.pid} on {socket.gethostname()} is training it" in progress.said
 
 
 HALF = ["a", "b"] * 10

@@ -26,8 +26,8 @@ from warmstart.evaluation.statistics import over_rows
 from warmstart.experiments.repeat import PAUSE, make_variants, remove_weights, repeat, run_folder
 from warmstart.experiments.selection import Selection, publish_selection, select
 from warmstart.experiments.variants import OWN, check_repeatable, references, variants_of
+from warmstart.pipeline.claim import check_free
 from warmstart.pipeline.prepare import read_rows
-from warmstart.pipeline.run_recipe import claim
 from warmstart.recipe import Recipe
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress, silent
@@ -48,7 +48,7 @@ def run_repeated(
     After a kill the same call resumes. Several processes may make it at once and share the trainings between them.
     """
     folder = Path(folder)
-    claim(folder)
+    check_free(folder)
     if (folder / RECIPE).is_file() and not RunFolder(folder).recipe.repeated:
         raise RunError(f"{folder} holds a stopped run of one training; choose another with --out, or remove it")
     check_repeatable(recipe)

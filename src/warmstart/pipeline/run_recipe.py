@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from warmstart.errors import RecipeError, RunError
+from warmstart.errors import RecipeError
 from warmstart.evaluation.evaluate import evaluate
 from warmstart.evaluation.predictions import PREDICTION_FILES
 from warmstart.evaluation.records import data as data_record
 from warmstart.evaluation.records import forgetting as forgetting_record
-from warmstart.evaluation.records import format_version
 from warmstart.evaluation.records import metrics as metrics_record
 from warmstart.evaluation.records.files import write_record
 from warmstart.evaluation.records.metrics import Metrics, write_metrics
-from warmstart.evaluation.run import ENVIRONMENT, RECIPE, RunFolder, begin_run
+from warmstart.evaluation.run import ENVIRONMENT, RunFolder, begin_run
 from warmstart.inference.predictor import Predictor
 from warmstart.models.from_scratch import EncoderShape, make_encoder
+from warmstart.pipeline.claim import claimed
 from warmstart.pipeline.earlier_stages import EarlierStage, stages_before, with_reference
 from warmstart.pipeline.finetune import check_before_stages, finetune, prepare_training, saving_of
 from warmstart.pipeline.multitask import train_multitask
@@ -59,11 +59,10 @@ def run_recipe(
     folder = Path(folder)
     if recipe.repeated:
         raise RecipeError("seeds, baseline and ablate ask for several trainings, and this is one; call `warmstart.fit`")
-    claim(folder)
     check_trainer_options(recipe.trainer)
     main = processes.is_main_process()
     progress = progress if main else silent
-    with disk_errors(folder), _work_folder(folder) as work:
+    with disk_errors(folder), claimed(folder), _work_folder(folder) as work:
         cache = cache_folder() if rows is None else work / f"rows-{processes.rank()}"
         with processes.main_process_first():
             parts = read_rows(recipe, cache, progress, rows)
@@ -134,20 +133,6 @@ def _run_stage(recipe: Recipe, stage: EarlierStage, progress: Progress, anyway: 
                     make_encoder(stage.texts, staging / "model", shape, recipe.seed)
         return
     run_recipe(stage.recipe, stage.folder, progress, stage.rows, anyway)
-
-
-def claim(folder: Path) -> None:
-    """Refuse a folder that holds a finished run, or anything that is not a run; a stopped one is resumed."""
-    if folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder} is a file, and a run is a folder; choose another with --out")
-    # A kill may leave hidden files that are no part of a run; they are removed when it resumes.
-    if not folder.exists() or all(path.name.startswith(".") for path in folder.iterdir()):
-        return
-    if (folder / metrics_record.FILE).is_file():
-        raise RunError(f"{folder} holds a finished run; choose another with --out, or remove it")
-    if not any((folder / name).is_file() for name in (RECIPE, format_version.FILE)):
-        raise RunError(f"{folder} holds files that are no run; choose another folder with --out")
-    format_version.check_format_version(folder)
 
 
 @contextmanager
