@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +48,23 @@ def front(paths: dict[str, Path], log: Log = lambda entry: None, **settings: Any
         asyncio.run(backend.open(model))
         app.ready.add(model.name)
     return app
+
+
+@contextmanager
+def listening(app: ServingApp) -> Iterator[tuple[int, Any]]:
+    """The application behind a socket: its port, and the uvicorn in between."""
+    import uvicorn
+
+    from warmstart.deploy.serve.server import listen, server_config
+
+    server, sock = uvicorn.Server(server_config(app)), listen("127.0.0.1", 0)
+    thread = threading.Thread(target=asyncio.run, args=(server.serve([sock]),), daemon=True)
+    thread.start()
+    try:
+        yield sock.getsockname()[1], server
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 class Reply:

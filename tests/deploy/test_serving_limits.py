@@ -5,7 +5,6 @@ import contextlib
 import json
 import re
 import socket
-import threading
 import time
 
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("prometheus_client")
 
-from serving import ask, front, get, post
+from serving import ask, front, get, listening, post
 from warmstart.cli.serve import _loopback, _token
 from warmstart.deploy.serve.limits import Limits, check_shape
 from warmstart.deploy.serve.refusals import Refusal
@@ -228,24 +227,9 @@ def test_the_page_reads_what_models_say(app):
 @pytest.fixture
 def port(app, monkeypatch):
     """The front on a socket, impatient."""
-    import uvicorn
-
-    from warmstart.deploy.serve import server as module
-
-    monkeypatch.setattr(module, "IDLE_SECONDS", 0.5)
-    config = uvicorn.Config(
-        app,
-        http=module.BoundedH11Protocol,
-        lifespan="off",
-        log_level="critical",
-        h11_max_incomplete_event_size=module.MAX_HEADER_BYTES,
-    )
-    server, sock = uvicorn.Server(config), module.listen("127.0.0.1", 0)
-    thread = threading.Thread(target=asyncio.run, args=(server.serve([sock]),), daemon=True)
-    thread.start()
-    yield sock.getsockname()[1]
-    server.should_exit = True
-    thread.join()
+    monkeypatch.setattr("warmstart.deploy.serve.connections.IDLE_SECONDS", 0.5)
+    with listening(app) as (port, _):
+        yield port
 
 
 def heard(port, *chunks, pause=0.0):

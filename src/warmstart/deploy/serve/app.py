@@ -131,6 +131,7 @@ class ServingApp:
 
     async def _answer(self, exchange: Exchange) -> None:
         try:
+            exchange.check_framing()
             self._check_access(exchange)
             await self._router(exchange.scope, exchange.receive, exchange.send)
             return

@@ -10,6 +10,8 @@ from warmstart.deploy.serve.refusals import Refusal
 from warmstart.storage.json_files import Json, parse_json
 
 MEGABYTE = 1 << 20
+MAX_HEADER_BYTES = 16 * 1024
+"""Bytes of a request line and its headers."""
 FORM = '{"texts": [...]}'
 
 

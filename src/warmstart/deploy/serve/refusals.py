@@ -27,8 +27,8 @@ class Refusal(Exception):
 
     @property
     def closes_connection(self) -> bool:
-        """Whether the rest of the body is not waited for: the client was too slow already."""
-        return self.status == 408
+        """Whether the rest of the body is not waited for: the client was too slow already, or cannot be understood."""
+        return self.status == 408 or "connection" in self.headers
 
     def as_json(self) -> dict[str, dict[str, str | int]]:
         """The body of the response."""

@@ -9,66 +9,18 @@ import socket
 from collections.abc import Callable, Iterator
 
 import uvicorn
-from h11 import LocalProtocolError
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from warmstart.deploy.serve.app import ServingApp
 from warmstart.deploy.serve.backend import Backend, ModelUnavailable
+from warmstart.deploy.serve.connections import IDLE_SECONDS, BoundedH11Protocol
+from warmstart.deploy.serve.limits import MAX_HEADER_BYTES
 from warmstart.deploy.serve.served_models import ServedModel, seal_of
 from warmstart.errors import RecipeError, WarmstartError
 
-MAX_CONNECTIONS = 1024
-MAX_HEADER_BYTES = 16 * 1024
-"""Bytes of a request line and its headers."""
 DRAIN_SECONDS = 30.0
 """How long requests in progress may take once the server is asked to stop."""
 PROBE_INTERVAL, PROBE_TIMEOUT = 0.1, 5.0
 """Seconds between two probes of a model that became unavailable, and for its answer."""
-IDLE_SECONDS = 15.0
-"""How long a connection may take to begin its next request, headers included."""
-
-
-class BoundedH11Protocol(H11Protocol):  # type: ignore[misc]
-    """HTTP/1.1 by h11, which limits the bytes of headers; here their time is limited too, and the connections.
-
-    uvicorn's other parser, httptools, limits neither bytes nor time, and uvicorn's own timer restarts with every byte.
-    """
-
-    _idle_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:
-        super().connection_made(transport)
-        if len(self.connections) > MAX_CONNECTIONS:
-            transport.abort()
-        self._start_idle_timer()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._cancel_idle_timer()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        previous_cycle = self.cycle
-        try:
-            super().data_received(data)
-        except LocalProtocolError:  # not HTTP, after a response has begun
-            self.transport.abort()
-        if self.cycle is not previous_cycle:
-            self._cancel_idle_timer()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self.cycle.response_complete:  # otherwise a pipelined request has begun
-            self._start_idle_timer()
-
-    def _start_idle_timer(self) -> None:
-        """Close the connection unless the next request begins in time."""
-        self._cancel_idle_timer()
-        self._idle_timer = self.loop.call_later(IDLE_SECONDS, self.transport.abort)
-
-    def _cancel_idle_timer(self) -> None:
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
 
 
 class _SignalFreeServer(uvicorn.Server):  # type: ignore[misc]
@@ -91,13 +43,9 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def run(app: ServingApp, backend: Backend, sock: socket.socket, on_ready: Callable[[], None]) -> None:
-    """Serve until a signal asks to stop.
-
-    Args:
-        on_ready: Called once every model answers.
-    """
-    config = uvicorn.Config(
+def server_config(app: ServingApp) -> uvicorn.Config:
+    """How uvicorn takes connections."""
+    return uvicorn.Config(
         app,
         http=BoundedH11Protocol,
         ws="none",
@@ -111,6 +59,15 @@ def run(app: ServingApp, backend: Backend, sock: socket.socket, on_ready: Callab
         timeout_graceful_shutdown=int(DRAIN_SECONDS),
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
+
+
+def run(app: ServingApp, backend: Backend, sock: socket.socket, on_ready: Callable[[], None]) -> None:
+    """Serve until a signal asks to stop.
+
+    Args:
+        on_ready: Called once every model answers.
+    """
+    config = server_config(app)
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(_Lifecycle(app, backend, _SignalFreeServer(config)).run(sock, on_ready))
 
