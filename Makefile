@@ -88,10 +88,6 @@ PROOF = PYTHONPATH=benchmarks $(PYTHON)
 proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-identical.
 	@$(PROOF) proofs/kill.py $(SIZE)
 
-.PHONY: proof-unchanged
-proof-unchanged:  ## Recipes run by the commit BASE= and by this tree, compared bit by bit. About 10 minutes.
-	@OMP_NUM_THREADS=1 $(PROOF) proofs/unchanged.py --base $(or $(BASE),315e177) $(if $(ONLY),--only $(ONLY),--write)
-
 .PHONY: proof-stages
 proof-stages:  ## A recipe of three stages on real data, killed in each, then used again (N= steps of a stage).
 	@$(PROOF) proofs/stages.py $(SIZE)

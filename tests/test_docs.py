@@ -18,6 +18,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+import warm
 from processes import finish, one_ray
 from tiny import VOCABULARY, save_japanese, save_tiny
 from warmstart import tasks
@@ -85,6 +86,7 @@ def environment(commands, tmp_path_factory):
         "WARMSTART_CACHE": str(tmp_path_factory.mktemp("cache")),
         "HF_HUB_OFFLINE": "1",
         "COLUMNS": "100",
+        warm.SHORT: "1",
         "LANG": "C.UTF-8",
         # If set, it selects the checkout that is tested, also for processes that a command starts.
         **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
