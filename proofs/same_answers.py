@@ -49,7 +49,7 @@ def by_ray(run: Path, rows: list[Any]) -> Answers:
     from warmstart.deploy.label.label_corpus import label
 
     task = Predictor.load(run).task
-    asked = [{name: one for name, one in task.row(*each).items() if one is not None} for each in _numbered(rows)]
+    asked = [{name: one for name, one in task.parse_input(*each).items() if one is not None} for each in _numbered(rows)]
     with tempfile.TemporaryDirectory() as place:
         source = Path(place) / "rows.jsonl"
         source.write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")

@@ -295,7 +295,7 @@ def throughput(folder: Path, count: int) -> dict[str, Any]:
     torch.set_num_threads(1)
     run = real(folder)
     predictor = Predictor.load(run)
-    rows = [predictor.task.row(LONG, 1)] * count
+    rows = [predictor.task.parse_input(LONG, 1)] * count
     pairs = []
     with serving(run) as server:
         for _ in range(3):
