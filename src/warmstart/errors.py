@@ -19,6 +19,7 @@ The command line prints the message and exits with the class's `exit_code`.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -52,10 +53,31 @@ class Location:
         return cls(match[1], int(match[3]), match[2] or "") if match else cls(text)
 
 
+_CREDENTIALS = re.compile(
+    r"(?P<before>\w://|bearer |basic |[?&][\w-]*(?:key|secret|token|sig|signature|password|credential)[\w-]*=)"
+    r"(?:(?<=://)(?:[^\s/@]*:\S*|(?<=https://)[^\s/@]+|(?<=http://)[^\s/@]+)(?=@)|(?<!://)[^\s&'\"]+)",
+    re.IGNORECASE,
+)
+_SECRET_NAME = re.compile(
+    r"(?:SECRET|TOKEN|PASSWORD|ACCOUNT_KEY|STORAGE_KEY|API_KEY|CONNECTION_STRING)(?!.*(?:FILE|PATH)$)"
+)
+
+
+def redact(text: str) -> str:
+    """A text without the credentials in its URIs and headers, and without secrets that the environment holds."""
+    for name, value in os.environ.items():
+        if len(value) >= 8 and _SECRET_NAME.search(name):
+            text = text.replace(value, "***")
+    return _CREDENTIALS.sub(r"\g<before>***", text)
+
+
 class WarmstartError(Exception):
-    """Any error that warmstart raises on purpose."""
+    """Any error that warmstart raises on purpose; credentials in its message are replaced by `***`."""
 
     exit_code = 1
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(redact(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class RecipeError(WarmstartError):
@@ -87,7 +109,7 @@ class DataError(WarmstartError):
         row_id: str | None = None,
     ) -> None:
         super().__init__(f"{location}: {problem}" if location else problem)
-        self.problem = problem
+        self.problem = redact(problem)
         self.kind = kind
         self.location = location
         self.column = column

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from warmstart.errors import RecipeError
+from warmstart.errors import RecipeError, redact
 from warmstart.options import Values
 
 Ray = Annotated[
@@ -98,7 +98,7 @@ def label_corpus(run: str, reading: Values, values: Values) -> None:
     else:
         aside, cut = manifest["set_aside"], manifest["cut"]
         screen.errors.print(
-            f"{manifest['answered']:,} predictions in {out}, {aside:,} rows set aside"
+            f"{manifest['answered']:,} predictions in {redact(out)}, {aside:,} rows set aside"
             + (f", {cut['rows_cut']:,} rows truncated by the window" if cut["rows_cut"] else ""),
             markup=False,
             highlight=False,

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from warmstart.cli import synonyms
-from warmstart.errors import WarmstartError
+from warmstart.errors import WarmstartError, redact
 
 INTERRUPTED = 130
 UNEXPECTED = 70
@@ -134,7 +134,7 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("WARMSTART_TRACEBACK"):
             raise
-        reason = " ".join(str(error).split())[:400]
+        reason = " ".join(redact(str(error)).split())[:400]
         _complain(
             f"{type(error).__name__}: {reason}\nThis is a bug in warmstart. "
             "Set WARMSTART_TRACEBACK=1 and run the command again for the traceback, and please report it."

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from warmstart.deploy.label.object_stores import folder_of, open_uri
 from warmstart.errors import DataError, Location, RecipeError
 from warmstart.storage.files import write_bytes
 
@@ -39,10 +40,9 @@ class Folder:
         if "://" not in self.uri:
             return fs.LocalFileSystem(), str(Path(self.uri).absolute())
         try:
-            system, path = fs.FileSystem.from_uri(self.uri)
+            return open_uri(self.uri)
         except (pa.ArrowException, OSError) as error:
             raise RecipeError(f"{self.uri}: {error}; expected a folder, or a URI as s3://bucket/folder") from None
-        return system, path
 
     @property
     def local(self) -> Path | None:
@@ -118,5 +118,5 @@ def split(where: str) -> tuple[Folder, list[str] | None]:
         raise DataError(problem, "no-file", location=Location(where))
     if kind == fs.FileType.Directory:
         return Folder(where), None
-    parent, _, name = where.rstrip("/").rpartition("/")
+    parent, name = folder_of(where), path.rstrip("/").rpartition("/")[2]
     return Folder(parent or ("/" if where.startswith("/") else ".")), [name]
