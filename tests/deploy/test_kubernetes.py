@@ -1,0 +1,40 @@
+"""The Kubernetes files fit one another and the image."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+def documents(name):
+    return list(yaml.safe_load_all((ROOT / "deploy" / "kubernetes" / name).read_text(encoding="utf-8")))
+
+
+def test_the_service_finds_servers_only():
+    deployment, service = documents("serve.yaml")
+    selector = service["spec"]["selector"]
+    assert selector == deployment["spec"]["selector"]["matchLabels"]
+    assert selector == deployment["spec"]["template"]["metadata"]["labels"]
+    cluster = documents("bulk.yaml")[0]["spec"]["rayClusterSpec"]
+    templates = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
+    for labels in [group["template"]["metadata"]["labels"] for group in templates]:
+        assert not selector.items() <= labels.items()
+
+
+def test_a_server_can_be_reached_on_its_port_alone():
+    policies = {policy["metadata"]["name"]: policy["spec"] for policy in documents("network.yaml")}
+    _, service = documents("serve.yaml")
+    spec = policies["warmstart-serve"]
+    assert spec["podSelector"]["matchLabels"] == service["spec"]["selector"]
+    ports = [port["port"] for rule in spec["ingress"] for port in rule["ports"]]
+    assert ports == [service["spec"]["ports"][0]["targetPort"]]
+
+
+def test_pods_run_as_the_user_of_the_image():
+    user = int(re.search(r"^USER (\d+)$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)[1])
+    deployment, _ = documents("serve.yaml")
+    assert deployment["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == user
+    cluster = documents("bulk.yaml")[0]["spec"]["rayClusterSpec"]
+    assert cluster["headGroupSpec"]["template"]["spec"]["securityContext"]["runAsUser"] == user
