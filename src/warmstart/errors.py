@@ -10,6 +10,9 @@
     ├── TrainingError            training failed: the loss is NaN or infinite
     ├── DiskError                the disk is full, or a folder cannot be written to
     ├── PluginError              an object that another package registers cannot be used
+    ├── ClusterError             Ray does not start, or its cluster does not answer
+    ├── LocaleError              the locale cannot write a path
+    ├── OutageError              storage, the network or memory failed for longer than it is retried
     └── StoppedError             a signal stopped training, after a checkpoint was saved
 
 Every message says what happened, what was found, what was expected, and what to type next.
@@ -164,6 +167,24 @@ class PluginError(WarmstartError):
     """An object that another package registers (see `runtime/plugins.py`) cannot be used."""
 
     exit_code = 10
+
+
+class ClusterError(WarmstartError):
+    """Ray does not start, or its cluster does not answer."""
+
+    exit_code = 11
+
+
+class LocaleError(WarmstartError):
+    """The locale has no characters for a path."""
+
+    exit_code = 12
+
+
+class OutageError(WarmstartError):
+    """Storage, the network or memory failed for longer than it is retried; the same command resumes."""
+
+    exit_code = 74
 
 
 class StoppedError(WarmstartError):

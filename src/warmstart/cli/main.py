@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from warmstart.cli import synonyms
+from warmstart.cli.system_faults import system_fault
 from warmstart.errors import WarmstartError, redact
 
 INTERRUPTED = 130
@@ -31,6 +32,7 @@ VERBS = {
     "sweep": "Search the hyperparameters of a recipe by the score on its dev rows, or show a search.",
     "report": "Write the report of a run, as one HTML file, and its model card.",
     "show": "Show a run, or the layers of a model.",
+    "verify": "Read a finished run, stage or labelled corpus again, and name every file that is not as it was written.",
     "doctor": "Show versions, hardware and missing packages, and warn of known problems.",
 }
 """Each verb is the file of its name in this folder; its help is here, so that `--help` need not import it."""
@@ -108,8 +110,8 @@ def _print_version(wanted: bool) -> None:
     no_args_is_help=True,
     epilog=(
         "Exit codes: 0 success, 2 wrong usage, 3 recipe, 4 data, 5 model, 6 run folder, 7 missing package, "
-        "8 training, 9 disk, 10 plugin, 70 a bug in warmstart, 75 stopped and saved (the same command resumes), "
-        "130 interrupted."
+        "8 training, 9 disk, 10 plugin, 11 Ray, 12 locale, 70 a bug in warmstart, "
+        "74 outage (the same command resumes), 75 stopped and saved (the same command resumes), 130 interrupted."
     ),
 )
 def _about(
@@ -134,6 +136,9 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("WARMSTART_TRACEBACK"):
             raise
+        if (fault := system_fault(error)) is not None:
+            _complain(str(fault))
+            sys.exit(fault.exit_code)
         reason = " ".join(redact(str(error)).split())[:400]
         _complain(
             f"{type(error).__name__}: {reason}\nThis is a bug in warmstart. "

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from warmstart.errors import MissingExtraError, RunError
+from warmstart.errors import ClusterError, MissingExtraError, RunError
 
 LOCAL = "local"
 """The address that stands for a Ray started on this machine."""
 TRIES = 3
 """How often a local Ray is started: another one that starts at the same time may take its port."""
+CONNECT_SECONDS = 10
+"""How long the head of a cluster may take to answer."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
 """Environment of every Ray, set before it is imported: no telemetry, and no access without a token."""
 OWN = {"RAY_AUTH_MODE": "token", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
@@ -35,12 +38,27 @@ def connected(address: str = LOCAL, cpus: int | None = None, store: int | None =
     ray = import_ray(own=address == LOCAL)
     if ray.is_initialized():
         raise RunError("Ray is running in this process already; call ray.shutdown() first")
+    _check_head(address)
     options: dict[str, object] = {"num_cpus": cpus, "object_store_memory": store, "include_dashboard": False}
     _start(ray, address, options if address == LOCAL else {}, TRIES if address == LOCAL else 1)
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _check_head(address: str) -> None:
+    """Refuse an address where nobody listens: Ray would end this process, with a page of log, after a minute."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return  # `local`, `auto`, or whatever Ray may say of it
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise ClusterError(
+            f"--ray {address}: no Ray head answers there ({error}); start it, or give the address that `ray status` "
+            "shows; without an address, Ray is started here"
+        ) from None
 
 
 def _start(ray: ModuleType, address: str, options: dict[str, object], tries: int) -> None:
@@ -54,11 +72,11 @@ def _start(ray: ModuleType, address: str, options: dict[str, object], tries: int
             return
         reason = " ".join(str(error).split())[:300].rstrip(".")
         if address == LOCAL:
-            raise RunError(
+            raise ClusterError(
                 f"Ray did not start on this machine in {TRIES} attempts: {reason}. If the machine is busy, run the "
                 "same command again later"
             ) from None
-        raise RunError(
+        raise ClusterError(
             f"--ray {address}: {reason}. Expected the address of a running cluster, with its token in "
             "RAY_AUTH_TOKEN or ~/.ray/auth_token; without an address, Ray is started here"
         ) from None

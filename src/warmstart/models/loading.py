@@ -19,6 +19,7 @@ from warmstart.models.heads.selection import SEQUENCE, HeadChoice, check_stock_h
 from warmstart.models.japanese_tokenizers import add_token_type_ids, missing_extra
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.reinit import reinitialize_parameters
+from warmstart.models.security.finite import check_finite
 from warmstart.models.security.folder import WEIGHTS, check_folder
 from warmstart.models.security.tensors import bytes_of_weights
 from warmstart.runtime import plugins
@@ -168,7 +169,11 @@ def load_as_saved(name: str) -> PreTrainedModel:
     with _model_errors(name, "config.json", WEIGHTS), quiet_transformers():
         _check_memory(name, cls or transformers.AutoModel.from_config, config)
         cls = cls or transformers.AutoModel
-        return cls.from_pretrained(name, config=config, dtype=torch.float32, **_flags(name), use_safetensors=True)
+        model: PreTrainedModel = cls.from_pretrained(
+            name, config=config, dtype=torch.float32, **_flags(name), use_safetensors=True
+        )
+    check_finite(name, model)
+    return model
 
 
 def load_encoder(name: str) -> PreTrainedModel:
@@ -201,7 +206,7 @@ def _from_file(
     cls: type[PreTrainedModel], name: str, config: PretrainedConfig, **options: object
 ) -> tuple[PreTrainedModel, _Report]:
     """A model with the folder's weights, and the library's report of what was missing or left over."""
-    return cls.from_pretrained(  # type: ignore[no-any-return]
+    model, report = cls.from_pretrained(
         name,
         config=config,
         dtype=torch.float32,
@@ -210,6 +215,8 @@ def _from_file(
         output_loading_info=True,
         **options,
     )
+    check_finite(name, model)
+    return model, report
 
 
 def _move_encoder(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypedDict
 
 from warmstart.errors import DiskError, RunError
+from warmstart.storage.cache import cache_folder
 from warmstart.storage.files import STAGING, flush, link_file, write_json
 from warmstart.storage.json_files import MEGABYTE, JsonObject, check_regular_file, read_object
 
@@ -109,9 +111,9 @@ def disk_errors(folder: Path) -> Iterator[None]:
         number = error.errno if isinstance(error, OSError) else _errno_in_message(error)
         if number not in _DISK_PROBLEMS:
             raise
+        path, hint = _at_fault(error, folder)
         raise DiskError(
-            f"{folder}: {_DISK_PROBLEMS[number]} ({_free(folder)} free); "
-            "fix that and run the same command again to resume"
+            f"{path}: {_DISK_PROBLEMS[number]} ({_free(path)} free); {hint} and run the same command again to resume"
         ) from error
 
 
@@ -125,6 +127,17 @@ _DISK_PROBLEMS = {
 }
 
 
+def _at_fault(error: Exception, folder: Path) -> tuple[Path, str]:
+    """The path that an error is about, and what to do: it may be in a cache, when `folder` itself can be written."""
+    name = error.filename if isinstance(error, OSError) else None
+    path = Path(name).absolute() if isinstance(name, str) and name else folder.absolute()
+    if path.is_relative_to(folder.absolute()):
+        return folder, "fix that"
+    if path.is_relative_to(cache_folder().absolute()):
+        return path, "fix that, or set WARMSTART_CACHE to a folder where you may write,"
+    return path, "fix that, or set HF_HOME and WARMSTART_CACHE to folders where you may write,"
+
+
 def _errno_in_message(error: Exception) -> int:
     """The system's error number where a library only mentions it in its message, as safetensors does."""
     match = re.search(r"(?:os error |code: |errno )(\d+)", str(error), re.IGNORECASE)
@@ -132,7 +145,7 @@ def _errno_in_message(error: Exception) -> int:
 
 
 def _free(folder: Path) -> str:
-    while not folder.exists():
+    while not os.path.exists(folder):  # noqa: PTH110 - where access is denied, `Path.exists` raises
         folder = folder.parent
     return f"{shutil.disk_usage(folder).free / 1e6:,.1f} MB"
 

@@ -111,7 +111,7 @@ def training_arguments(settings: Settings, folder: Path, precision: Precision) -
 
 
 def check_trainer_options(options: JsonObject) -> None:
-    """Refuse options that the Trainer lacks, or that a field of the recipe sets, and trackers it cannot use."""
+    """Refuse options that the Trainer lacks, ignores here or that a field sets, and trackers it cannot use."""
     known = {argument.name for argument in dataclasses.fields(transformers.TrainingArguments) if argument.init}
     for name in options:
         if name in _SET_ELSEWHERE:
@@ -120,4 +120,10 @@ def check_trainer_options(options: JsonObject) -> None:
             raise RecipeError(f"trainer.{name}: cannot be set: {_FIXED[name]}; leave it out")
         if name not in known:
             raise RecipeError(f"trainer.{name} is not one of TrainingArguments; {nearest(name, known)}")
+    if (options.get("fsdp") or options.get("fsdp_config")) and not torch.accelerator.is_available():
+        # The Trainer would ignore it, and the recipe would record what did not happen.
+        raise RecipeError(
+            "trainer.fsdp: weights are not sharded on a CPU: the Trainer would copy them to each process (DDP) and say "
+            "nothing; leave it out, or train on GPUs"
+        )
     resolve_trackers(options.get("report_to"))

@@ -14,7 +14,7 @@ from pathlib import Path
 from warmstart.errors import ModelError
 from warmstart.models.security.config import check_config, check_keys
 from warmstart.models.security.tensors import check_index, check_tensors
-from warmstart.models.security.tokenizer import check_tokenizer, check_tokenizer_config
+from warmstart.models.security.tokenizer import check_added_tokens, check_tokenizer, check_tokenizer_config
 from warmstart.storage.json_files import MEGABYTE, read_object
 
 WEIGHTS = "model.safetensors"
@@ -75,6 +75,8 @@ def check_folder(path: str | Path) -> None:
         check_tokenizer_config(folder / "tokenizer_config.json")
     if "tokenizer.json" in present:
         check_tokenizer(folder / "tokenizer.json")
+    if "added_tokens.json" in present:
+        check_added_tokens(folder / "added_tokens.json")
     _check_sizes(folder, state)
     _checked[str(folder)] = state
 

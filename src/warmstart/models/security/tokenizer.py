@@ -18,6 +18,8 @@ MAX_GROWTH = 256
 """How many times longer all replacements together may make a text."""
 MAX_ADDED = 64
 """How many characters or tokens a rule may put around a text."""
+MAX_ADDED_TOKENS = 10_000
+"""How many tokens a folder may add to its vocabulary: the time to open them grows faster than their number."""
 MAX_PADDED = 1 << 20
 IGNORED = frozenset({"special_tokens_map_file"})
 """Keys of old folders with the former path of a file, which the library does not read."""
@@ -29,6 +31,8 @@ def check_tokenizer_config(path: Path) -> None:
     check_keys({key: value for key, value in values.items() if key not in OPTIONS}, path)
     check_japanese(values, path)
     check_tokenizer_class(values, path)
+    for key in ("added_tokens_decoder", "additional_special_tokens", "extra_special_tokens"):
+        _check_added(path, key, values.get(key))
     for key, value in values.items():
         if key.endswith("_file") and value is not None and key not in IGNORED:
             raise ModelError(
@@ -40,6 +44,7 @@ def check_tokenizer_config(path: Path) -> None:
 def check_tokenizer(path: Path) -> None:
     """Refuse a `tokenizer.json` whose patterns take exponential time, or whose rules make a text endless."""
     values = read_object(path, ModelError, MAX_BYTES)
+    _check_added(path, "added_tokens", values.get("added_tokens"))
     growth = 1.0
     for key in ("normalizer", "pre_tokenizer", "post_processor"):
         for name, node in _objects(values.get(key), key):
@@ -57,6 +62,19 @@ def check_tokenizer(path: Path) -> None:
             for inner, value in node.items():
                 if type(value) is int and value > MAX_PADDED:
                     raise ModelError(f"{path}: {name}.{inner}: found {value:,}, expected at most {MAX_PADDED:,}")
+
+
+def check_added_tokens(path: Path) -> None:
+    """Refuse an `added_tokens.json` with more tokens than any tokenizer adds."""
+    _check_added(path, "added tokens", read_object(path, ModelError, MAX_BYTES))
+
+
+def _check_added(path: Path, key: str, tokens: object) -> None:
+    if isinstance(tokens, dict | list) and len(tokens) > MAX_ADDED_TOKENS:
+        raise ModelError(
+            f"{path}: {key}: found {len(tokens):,}, expected at most {MAX_ADDED_TOKENS:,} added tokens; more of them "
+            "belong in the vocabulary, since each is searched for in every text"
+        )
 
 
 def backtracking_risk(pattern: str) -> str | None:
