@@ -21,14 +21,14 @@ from small import reviews
 from warmstart.cli.main import app
 from warmstart.data.source import Source
 from warmstart.deploy.cluster import import_ray
-from warmstart.deploy.label import preflight, worker
+from warmstart.deploy.label import preflight
 from warmstart.deploy.label.cluster_job import WorkerCall, _unless_failed
 from warmstart.deploy.label.columns import columns_of
 from warmstart.deploy.label.job import LabelJob
 from warmstart.deploy.label.label_corpus import _input_columns, label
 from warmstart.deploy.label.locations import Entry, Folder
 from warmstart.deploy.label.manifest import finished
-from warmstart.deploy.label.shards import Shard, cut
+from warmstart.deploy.label.shards import cut
 from warmstart.deploy.label.worker import ShardWorker, model_fingerprint
 from warmstart.errors import DataError, DiskError, RecipeError, RunError
 from warmstart.inference.predictor import Predictor
@@ -63,9 +63,7 @@ def alone(work):
     """The corpus answered in this process: the records of its shards, in order."""
     made = ShardWorker(work)
     columns = _input_columns(work)[1]
-    group = cut(
-        work.folder, "group-00000", list(enumerate(["a.jsonl", "b.csv", "c.parquet"])), work.source, columns, SIZE
-    )
+    group = cut(work, "group-00000", list(enumerate(["a.jsonl", "b.csv", "c.parquet"])), columns, SIZE)
     return group, [made("group-00000", shard) for shard in group.shards]
 
 
@@ -124,30 +122,15 @@ def test_a_row_that_makes_the_tokenizer_panic_is_found_and_set_aside_alone(work,
         return encode(rows)
 
     monkeypatch.setattr(made.predictor, "encode", panics)
-    answers, aside = made._tried(alone[0].shards[0])
+    answers, aside = made._answered(alone[0].shards[0], made._read(alone[0].shards[0]))
     assert [row["error"] for row in aside if "film 3 " in row["raw"]] == ["PanicException: index out of range"]
     assert len(answers) + len(aside) == SIZE
     assert len(aside) == 6
 
 
-def test_a_shard_that_kills_its_worker_again_and_again_is_set_aside_whole(work, alone, tmp_path):
-    made = ShardWorker(LabelJob(**{**vars(work), "out": Folder(str(tmp_path))}), lambda shard: worker.TRIES + 1)
-    record = made("group-00000", alone[0].shards[0])
-    assert (record["answered"], record["set_aside"]) == (0, SIZE)
-    assert rows(Folder(str(tmp_path)), True)[0]["error"] == "the worker that answered this shard died 3 times"
-
-
-def test_a_file_that_cannot_be_read_is_given_up_after_some_tries(work, alone, monkeypatch):
-    monkeypatch.setattr(worker, "PAUSE", 0)
-    answers, aside = ShardWorker(work)._tried(Shard("x", "gone.jsonl", 0, 3, 0))
-    assert answers == []
-    assert len(aside) == 3
-    assert "could not be read" in aside[0]["error"]
-
-
 def test_kept_columns_are_text_and_none_may_hide_an_answer(work, alone, run):
     made = ShardWorker(LabelJob(**{**vars(work), "keep": ("id",)}))
-    (answer, *_), _ = made._tried(alone[0].shards[-1])
+    (answer, *_), _ = made._answered(alone[0].shards[-1], made._read(alone[0].shards[-1]))
     assert (answer["row"], answer["id"], "text" in answer) == ("c.parquet:41", "40", False)
     with pytest.raises(RecipeError, match="--keep-column label: the output already has a column of that name"):
         columns_of(Predictor.load(run.folder).task, ["text"], ["label"], None)

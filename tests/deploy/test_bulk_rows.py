@@ -17,6 +17,7 @@ from warmstart.data.findings import Findings
 from warmstart.data.read import iter_rows
 from warmstart.data.schema import Column, Schema
 from warmstart.data.source import FileColumn, Source
+from warmstart.deploy.label.job import LabelJob
 from warmstart.deploy.label.locations import Entry, Folder, split
 from warmstart.deploy.label.records import parquet_records, text_records
 from warmstart.deploy.label.shards import check_unchanged, choose, cut, grouped, read_group, settle, write_group
@@ -74,7 +75,7 @@ def test_every_row_is_in_one_shard_as_it_was_written(name, texts, size):
     with TemporaryDirectory() as path:
         folder, source = Folder(path), Source((name,))
         folder.write(name, FORMATS[name](texts))
-        group = cut(folder, "group-00000", [(0, name)], source, COLUMNS, size)
+        group = cut(LabelJob("", "", folder, folder, source), "group-00000", [(0, name)], COLUMNS, size)
         assert [shard.first for shard in group.shards] == list(range(0, len(texts), size))
         records = [record for shard in group.shards for record in read(folder, shard, source)]
         assert [record.item["text"] for record in records] == texts
@@ -99,7 +100,7 @@ def test_a_broken_row_takes_no_other_along(name, data, size):
         folder, source = Folder(path), Source((name,))
         head = "" if name == "a.jsonl" else "n,text\n"
         folder.write(name, (head + "".join(f"{line}\n" for line in lines)).encode("latin-1"))
-        group = cut(folder, "group-00000", [(0, name)], source, COLUMNS, size)
+        group = cut(LabelJob("", "", folder, folder, source), "group-00000", [(0, name)], COLUMNS, size)
         records = [record for shard in group.shards for record in read(folder, shard, source)]
         if '1,"text" more' in rows and '1,"never closed' in rows:
             return
@@ -170,7 +171,7 @@ def test_every_file_is_in_one_group(names, size):
 def test_a_plan_comes_back_and_a_changed_file_is_named(tmp_path):
     folder, out = Folder(str(tmp_path / "in")), Folder(str(tmp_path / "out"))
     folder.write("a.jsonl", as_jsonl(["one", "two"]))
-    group = cut(folder, "group-00000", [(0, "a.jsonl")], Source(("a.jsonl",)), COLUMNS, 1)
+    group = cut(LabelJob("", "", folder, folder, Source(("a.jsonl",))), "group-00000", [(0, "a.jsonl")], COLUMNS, 1)
     write_group(out, group)
     assert read_group(out, "group-00000") == group
     check_unchanged(folder, group)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -45,6 +45,19 @@ KeepColumn = Annotated[
         metavar="COLUMN",
     ),
 ]
+RetryTimeout = Annotated[
+    float,
+    typer.Option(
+        "--retry-timeout",
+        help="With --ray, the seconds for which a failure of storage, network or memory is retried, before the job "
+        "ends with exit code 74.",
+        min=0,
+    ),
+]
+OnBadFile = Annotated[
+    Literal["set-aside", "stop"],
+    typer.Option("--on-bad-file", help="With --ray, whether a damaged file is set aside, or stops the job."),
+]
 
 
 DEFAULTS = {
@@ -54,6 +67,8 @@ DEFAULTS = {
     "rows_per_shard": 10_000,
     "files_per_group": 64,
     "keep_column": None,
+    "retry_timeout": 600,
+    "on_bad_file": "set-aside",
 }
 """Options that mean nothing without --ray, and their defaults."""
 
@@ -78,7 +93,7 @@ def label_corpus(run: str, reading: Values, values: Values) -> None:
     from warmstart.cli.reading_options import source_of
     from warmstart.deploy.label.label_corpus import label
 
-    names = ("workers", "rows_per_shard", "files_per_group", "engine", "precision")
+    names = ("workers", "rows_per_shard", "files_per_group", "engine", "precision", "retry_timeout", "on_bad_file")
     # Ray reports dead workers on standard output, which is for the manifest.
     with redirect_stdout(sys.stderr):
         manifest = label(
@@ -96,10 +111,11 @@ def label_corpus(run: str, reading: Values, values: Values) -> None:
     if values["json"]:
         screen.print_json(manifest)
     else:
-        aside, cut = manifest["set_aside"], manifest["cut"]
+        aside, cut, bad = manifest["set_aside"], manifest["cut"], manifest["bad_files"]
         screen.errors.print(
             f"{manifest['answered']:,} predictions in {redact(out)}, {aside:,} rows set aside"
-            + (f", {cut['rows_cut']:,} rows truncated by the window" if cut["rows_cut"] else ""),
+            + (f", {cut['rows_cut']:,} rows truncated by the window" if cut["rows_cut"] else "")
+            + (f"; {len(bad):,} damaged files, such as {next(iter(bad))}" if bad else ""),
             markup=False,
             highlight=False,
         )

@@ -66,6 +66,8 @@ def command(
     rows_per_shard: bulk.RowsPerShard = 10_000,
     files_per_group: bulk.FilesPerGroup = 64,
     keep_column: bulk.KeepColumn = None,
+    retry_timeout: bulk.RetryTimeout = 600,
+    on_bad_file: bulk.OnBadFile = "set-aside",
     json: options.Json = False,
 ) -> None:
     """Predict for texts, for a file of them, or for a corpus."""
@@ -77,7 +79,7 @@ def command(
     bulk.refuse(values)
     if (file is None) == (not texts):
         raise RecipeError("predict: give texts, or --file with a file of them" + ("; not both" if file else ""))
-    from warmstart.cli import answer_tables, screen
+    from warmstart.cli import answer_tables, reading_options, screen
     from warmstart.inference.predictor import Predictor
 
     predictor = Predictor.load(run, precision, engine)
@@ -87,10 +89,8 @@ def command(
 
         answer_tables.documents(search(run, predictor, documents, texts or [], file, top_k, reading), out, json)
     elif file is not None:
-        from warmstart.cli.reading_options import source_of
-
         schema = predictor.task.schema(predictor.task.options).without_answers()
-        _file(predictor, source_of(run, file, reading, schema), schema, out, screen, shape)
+        _file(predictor, reading_options.source_of(run, file, reading, schema), schema, out, screen, shape)
     else:
         _texts(predictor, list(texts or []), out, json, shape)
     screen.cut(predictor.cut, predictor.window, json)

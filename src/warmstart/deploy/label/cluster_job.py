@@ -10,50 +10,64 @@ from dataclasses import asdict
 from typing import Any
 
 from warmstart import errors
+from warmstart.deploy.label.attempts import AttemptCounter
 from warmstart.deploy.label.job import LabelJob
 from warmstart.deploy.label.locations import Folder
+from warmstart.deploy.label.retries import is_storage_fault, retried
 from warmstart.deploy.label.shards import Shard
-from warmstart.deploy.label.worker import ShardWorker
+from warmstart.deploy.label.worker import ShardWorker, has_model
 from warmstart.errors import RunError
 from warmstart.storage.artifacts import disk_errors
 
-DEATHS = 5
+LOADING_DEATHS = 5
 """Workers that may die in a row while they load the model, before the job is given up."""
 
 
-class AttemptCounter:
-    """Counts how often each shard was started, outside of the workers, which may die."""
+class RemoteAttempts:
+    """The counts of an actor, as a worker asks for them."""
 
-    def __init__(self) -> None:
-        self.starts: dict[str, int] = {}
+    def __init__(self, counter: Any) -> None:
+        self.counter = counter
 
-    def begin(self, shard: str) -> int:
-        """Count one more start; returns how many there were."""
-        self.starts[shard] = self.starts.get(shard, 0) + 1
-        return self.starts[shard]
+    def begin(self, what: str) -> int:
+        import ray
+
+        return int(ray.get(self.counter.begin.remote(what)))
+
+    def finish(self, what: str) -> None:
+        import ray
+
+        ray.get(self.counter.finish.remote(what))
 
 
 class WorkerCall:
     """A worker as Ray Data calls it; an error is returned as a record, since Ray would print pages."""
 
-    def __init__(self, work: LabelJob, tally: Any) -> None:
+    def __init__(self, work: LabelJob, counter: Any) -> None:
         self.work = work
-        self.tally = tally
+        self.counter = counter
         self.worker: ShardWorker | None = None
 
     def __call__(self, row: dict[str, Any]) -> dict[str, str]:
         shard = Shard(**{name: value for name, value in row.items() if name != "group"})
+        timeout = self.work.out.retry_timeout
         try:
-            self.worker = self.worker or ShardWorker(self.work, self._begin)
-            record = self.worker(row["group"], shard)
+            retried(self._load, self.work.run, timeout, self._model_is_away)
+            record = retried(lambda: self._answer(row["group"], shard), shard.name, timeout, is_storage_fault)
         except Exception as error:
-            record = {"failed": type(error).__name__, "message": str(error), "errno": getattr(error, "errno", None)}
+            record = {"failed": _kind(error), "message": str(error), "errno": getattr(error, "errno", None)}
         return {"record": json.dumps(record)}
 
-    def _begin(self, shard: str) -> int:
-        import ray
+    def _load(self) -> None:
+        self.worker = self.worker or ShardWorker(self.work, RemoteAttempts(self.counter))
 
-        return int(ray.get(self.tally.begin.remote(shard)))
+    def _answer(self, group: str, shard: Shard) -> dict[str, Any]:
+        assert self.worker is not None
+        return self.worker(group, shard)
+
+    def _model_is_away(self, error: BaseException) -> bool:
+        """Whether the model could not be loaded because its folder is out of reach, or memory is short."""
+        return is_storage_fault(error) or (isinstance(error, errors.WarmstartError) and not has_model(self.work.run))
 
 
 def answered(
@@ -69,12 +83,12 @@ def answered(
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     context = ray_data.DataContext.get_current()
     context.enable_progress_bars = False
-    context.max_consecutive_actor_init_deaths = DEATHS
-    tally = ray.remote(AttemptCounter).options(num_cpus=0, max_restarts=-1, max_task_retries=-1).remote()
+    context.max_consecutive_actor_init_deaths = LOADING_DEATHS
+    counter = ray.remote(AttemptCounter).options(num_cpus=0, max_restarts=-1, max_task_retries=-1).remote()
     items = [{"group": group, **asdict(shard)} for shard in shards]
     data = ray_data.from_items(items, override_num_blocks=len(items)).map(
         WorkerCall,
-        fn_constructor_args=(work, tally),
+        fn_constructor_args=(work, counter),
         # One at a time: then a death is blamed on the shard in work, and on no other.
         compute=ray_data.ActorPoolStrategy(size=min(workers, len(items)), max_tasks_in_flight_per_actor=1),
         num_cpus=work.threads,
@@ -89,6 +103,12 @@ def answered(
             f"Ray gave up: {last}; is the same version of warmstart installed on every machine? Run the same command "
             "again to resume"
         ) from error
+
+
+def _kind(error: Exception) -> str:
+    """The class that the driver raises again: one of `warmstart.errors`, where the error's class inherits from one."""
+    kinds = [kind.__name__ for kind in type(error).__mro__ if getattr(errors, kind.__name__, None) is kind]
+    return kinds[0] if kinds else type(error).__name__
 
 
 def _unless_failed(record: dict[str, Any], out: Folder) -> dict[str, Any]:

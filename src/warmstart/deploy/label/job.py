@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warmstart.data.source import Source
+from warmstart.deploy.label.bad_files import SET_ASIDE
 from warmstart.deploy.label.locations import Folder
 
 RECORDS = "records"
@@ -18,6 +19,7 @@ class LabelJob:
     Attributes:
         model: The model's fingerprint, which a worker's copy of the folder must match.
         min_confidence: Answers below it are left empty; None for all answers as they are.
+        on_bad_file: Whether a damaged file is set aside or ends the job.
     """
 
     run: str
@@ -30,3 +32,4 @@ class LabelJob:
     engine: str = "torch"
     precision: str = "fp32"
     threads: int = 1
+    on_bad_file: str = SET_ASIDE

@@ -11,15 +11,18 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from warmstart.data.source import FileColumn, Source, file_columns
 from warmstart.deploy.cluster import LOCAL, connected
 from warmstart.deploy.label import preflight
+from warmstart.deploy.label.bad_files import SET_ASIDE, STOP, BadFileError
 from warmstart.deploy.label.job import RECORDS, LabelJob
 from warmstart.deploy.label.locations import Entry, Folder, split
 from warmstart.deploy.label.manifest import MANIFEST, Manifest, close, close_group, finished
+from warmstart.deploy.label.retries import RETRY_TIMEOUT
 from warmstart.deploy.label.shards import (
+    PLAN,
     ShardGroup,
     check_first,
     check_unchanged,
@@ -31,13 +34,17 @@ from warmstart.deploy.label.shards import (
     settle,
     write_group,
 )
-from warmstart.errors import BusyError, RecipeError
+from warmstart.deploy.label.verification import group_damages
+from warmstart.deploy.label.views import check_same_view
+from warmstart.errors import BusyError, Location, RecipeError
 from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.artifacts import remove_stale_staging
 from warmstart.storage.locks import lock_holder, try_lock
 
 VERSIONS = ("warmstart", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 LOCK = "lock"
+SHOWN = 20
+"""Damaged files that a rerun names one by one."""
 
 
 def label(
@@ -55,6 +62,8 @@ def label(
     min_confidence: float | None = None,
     engine: str = "torch",
     precision: str = "fp32",
+    retry_timeout: float = RETRY_TIMEOUT,
+    on_bad_file: Literal["set-aside", "stop"] = "set-aside",
     cpus: int | None = None,
     object_store: int = preflight.STORE,
     progress: Progress = silent,
@@ -76,12 +85,14 @@ def label(
         files_per_group: Input files that are planned together, and share a manifest.
         keep: Columns of the input to write next to the predictions, as text; by default those that the model reads.
         min_confidence: Leave the label empty if its probability is below this.
+        retry_timeout: Seconds for which a failure of storage, network or memory is retried, before an `OutageError`.
+        on_bad_file: Whether a file that cannot be decoded is set aside, with the reason, or stops the job.
         cpus: CPUs of a local Ray; None for all.
         object_store: Bytes of its object store.
     """
     reading = Source((source,)) if isinstance(source, str) else source
-    folder, names = split(reading.files[0])
-    target = Folder(str(out))
+    folder, names = split(_absolute(reading.files[0]), retry_timeout)
+    target = Folder(_absolute(str(out)), retry_timeout)
     pool = _WorkerPool(address, workers, threads, gpus, preflight.worker_memory(Path(run)), cpus, object_store)
     inputs, left_out = _inputs(folder, names, target, reading)
     from warmstart.deploy.label.worker import model_fingerprint  # heavy: only once the rest is checked
@@ -89,17 +100,15 @@ def label(
 
     check_settled(engine, precision)
     model = (str(Path(run).absolute()), model_fingerprint(str(run)))
-    work = LabelJob(*model, folder, target, reading, tuple(keep), min_confidence, engine, precision, threads)
-    job = _Plan(work, inputs, left_out, rows_per_shard, files_per_group, progress)
+    kept = tuple(keep)
+    work = LabelJob(*model, folder, target, reading, kept, min_confidence, engine, precision, threads, on_bad_file)
     with _alone(target):
-        job.settle()
-        if (done := read_json(target, MANIFEST)) is not None:
-            return dict(done)
-        if waiting := [name for name, _ in job.groups if read_json(target, f"{name}/{MANIFEST}") is None]:
-            with pool.connected() as ray:
-                for name in waiting:
-                    job.group(ray, name, pool)
-        return close(target, [name for name, _ in job.groups], job.about)
+        return _Plan(work, inputs, left_out, rows_per_shard, files_per_group, progress).run(pool)
+
+
+def _absolute(place: str) -> str:
+    """A path as every worker understands it, wherever it was started; a URI as it is."""
+    return place if "://" in place else str(Path(place).absolute())
 
 
 class _WorkerPool:
@@ -181,15 +190,44 @@ class _Plan:
             "versions": {name: metadata.version(name) for name in VERSIONS},
         }
 
+    def run(self, pool: _WorkerPool) -> Manifest:
+        """Label what is not labelled yet, or no longer as it was; returns the manifest of the whole."""
+        self.settle()
+        out, names = self.work.out, [name for name, _ in self.groups]
+        if waiting := self.unfinished():
+            out.remove(MANIFEST)
+            with pool.connected() as ray:
+                check_same_view(ray, out, self.work.folder, self.groups[0][1][0][1])
+                for name in waiting:
+                    self.group(ray, name, pool)
+        return close(out, names, self.about)
+
     def settle(self) -> None:
         """Check that the first file can be read, then record the plan, or compare with the one recorded."""
-        work, first = self.work, self.groups[0][1][0][1]
-        check_first(work.folder, first, work.source, self.columns, work.keep)
+        work, names = self.work, [name for _, files in self.groups for _, name in files]
+        readable = names if work.on_bad_file == SET_ASIDE else names[:1]
+        check_first(work.folder, readable, work.source, self.columns, work.keep)
         listed = {name: [file for _, file in files] for name, files in self.groups}
         settle(self.work.out, {**self.about, "groups": listed, "left_out": self.left_out})
+        self.work = replace(work, out=replace(work.out, anchor=PLAN))
         if self.left_out:
             count = len(self.left_out)
             self.progress.log(f"{count:,} files whose names start with . or _ are left out, such as {self.left_out[0]}")
+
+    def unfinished(self) -> list[str]:
+        """The groups that have no manifest, and those whose files are not as it lists them; all files are read."""
+        names = []
+        for name, _ in self.groups:
+            if read_json(self.work.out, f"{name}/{MANIFEST}") is None:
+                names.append(name)
+            elif damages := group_damages(self.work.out, self._planned(name), self.about):
+                self.work.out.remove(f"{name}/{MANIFEST}")
+                names.append(name)
+                for damage in damages[:SHOWN]:
+                    self.progress.log(f"{damage}; its shard is labelled again")
+                if len(damages) > SHOWN:
+                    self.progress.log(f"and {len(damages) - SHOWN:,} more; `warmstart verify` lists all of them")
+        return names
 
     def group(self, ray: Any, name: str, pool: _WorkerPool) -> None:
         """Answer what is left of a group, and write its manifest."""
@@ -207,7 +245,8 @@ class _Plan:
                 bar.advance(record["rows"], f"{rows / (time.monotonic() - began):,.0f} rows/s")
                 done[record["shard"]] = {key: value for key, value in record.items() if key != "seconds"}
         check_unchanged(self.work.folder, group)
-        close_group(out, group, done, self.about)
+        # What the workers wrote is read here once more: they may see another disk at that path.
+        close_group(out, group, finished(out, group), self.about)
         if out.local is not None:  # files that killed workers left half written
             remove_stale_staging(out.local / name)
             remove_stale_staging(out.local / name / RECORDS)
@@ -216,9 +255,14 @@ class _Plan:
         """The group as planned before, if its files are unchanged; else planned now."""
         out, folder = self.work.out, self.work.folder
         if (group := read_group(out, name)) is None:
-            group = cut(folder, name, dict(self.groups)[name], self.work.source, self.columns, self.size)
+            group = cut(self.work, name, dict(self.groups)[name], self.columns, self.size)
             write_group(out, group)
         check_unchanged(folder, group)
+        bad = [file for file in group.files if "bad" in file]
+        for file in bad:
+            if self.work.on_bad_file == STOP:
+                raise BadFileError(file["bad"], location=Location(file["file"]))
+            self.progress.log(f"{file['file']} is set aside: {file['bad']}")
         return group
 
 

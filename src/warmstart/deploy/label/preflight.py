@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from warmstart.deploy.label.locations import Entry, Folder
-from warmstart.errors import DiskError, RunError
+from warmstart.errors import DiskError, OutageError, RunError
 from warmstart.runtime.environment import free_memory, usable_cores
 
 BESIDE = 600_000_000
@@ -100,9 +100,10 @@ def check_out(out: Folder, inputs: Sequence[Entry]) -> None:
     """Refuse an output folder that cannot be written to, or has too little room for the texts with their answers."""
     probe = f".{uuid.uuid4().hex}.probe"
     try:
+        out.create()
         out.write(probe, b"warmstart")
         out.remove(probe)
-    except OSError as error:
+    except (OSError, OutageError, DiskError) as error:
         raise DiskError(f"--out {out.uri}: cannot be written to ({error}); choose another folder") from None
     if out.local is None:
         return

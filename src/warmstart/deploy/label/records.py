@@ -178,7 +178,8 @@ def _lines(folder: Folder, name: str, start: int = 0) -> Iterator[bytes]:
     """Lines with their ends, from a byte of the text on; a compressed file has to be uncompressed up to there."""
     with folder.open(name) as raw:
         compressed = name.lower().endswith(".gz")
-        file = cast("BinaryIO", gzip.GzipFile(fileobj=raw) if compressed else io.BufferedReader(raw, 1 << 20))
+        buffered = io.BufferedReader(raw, 1 << 20)
+        file = cast("BinaryIO", gzip.GzipFile(fileobj=buffered) if compressed else buffered)
         file.seek(start)
         while line := file.readline(MAX_LINE):
             if len(line) == MAX_LINE:
@@ -191,7 +192,7 @@ def parquet_records(folder: Folder, name: str, first: int, rows: int, columns: S
     """Rows of a Parquet file, from the one numbered `first` (0 for the first of all) on."""
     import pyarrow.parquet as pq
 
-    with folder.open(name) as raw, pq.ParquetFile(raw) as file:
+    with folder.open(name) as raw, pq.ParquetFile(raw, page_checksum_verification=True) as file:
         groups: list[int] = []
         start = before = 0
         for number in range(file.num_row_groups):

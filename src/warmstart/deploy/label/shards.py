@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
 from warmstart.data.source import FileColumn, Source, missing_column
+from warmstart.deploy.label.bad_files import STOP, BadFileError, bad_files
+from warmstart.deploy.label.job import LabelJob
 from warmstart.deploy.label.locations import Entry, Folder
 from warmstart.deploy.label.records import check_format, text_records
 from warmstart.errors import DataError, Location, RecipeError, RunError, nearest
@@ -70,19 +72,24 @@ def choose(entries: Sequence[Entry], source: Source, where: str) -> tuple[list[E
 
 
 def cut(
-    folder: Folder,
-    group: str,
-    files: Sequence[tuple[int, str]],
-    source: Source,
-    columns: Sequence[FileColumn],
-    size: int,
+    work: LabelJob, group: str, files: Sequence[tuple[int, str]], columns: Sequence[FileColumn], size: int
 ) -> ShardGroup:
-    """Cut the files of a group into shards of `size` rows, the last of each file with what is left."""
+    """Cut the files of a group into shards of `size` rows, the last of each file with what is left.
+
+    A file that cannot be read has no shards, and the reason in `bad`; or is an error, where the job stops at one.
+    """
+    folder = work.folder
     shards: list[Shard] = []
     about = []
     for number, name in files:
         before = fingerprint(folder, name)
-        own = list(_cut(folder, number, name, source, columns, size))
+        try:
+            own = list(_cut(folder, number, name, work.source, columns, size))
+        except BadFileError as error:
+            if work.on_bad_file == STOP:
+                raise
+            about.append({**before, "rows": 0, "bad": error.problem})
+            continue
         shards += own
         about.append({**before, "rows": sum(shard.rows for shard in own)})
     return ShardGroup(group, tuple(about), tuple(shards))
@@ -97,16 +104,13 @@ def _cut(
             yield Shard(f"{number:06d}-{first:012d}", name, first, min(size, rows - first), 0)
         return
     first = rows = start = position = 0
-    try:
+    with bad_files(name, "gzip"):
         for record in text_records(folder, name, source):
             rows += 1
             position += record.size
             if rows == size:
                 yield Shard(f"{number:06d}-{first:012d}", name, first, rows, start)
                 first, rows, start = first + rows, 0, position
-    except (EOFError, OSError) as error:
-        problem = f"not readable ({error}). Expected the format of its name; download it again"
-        raise DataError(problem, "gzip", location=Location(name)) from error
     if rows:
         yield Shard(f"{number:06d}-{first:012d}", name, first, rows, start)
 
@@ -120,13 +124,31 @@ def parquet_rows(folder: Folder, name: str, source: Source, columns: Sequence[Fi
     return rows
 
 
-def check_first(folder: Folder, name: str, source: Source, columns: Sequence[FileColumn], keep: Sequence[str]) -> None:
-    """Refuse a first file that lacks a column: all its rows would be set aside."""
+def check_first(
+    folder: Folder, names: Iterable[str], source: Source, columns: Sequence[FileColumn], keep: Sequence[str]
+) -> None:
+    """Refuse a corpus whose first readable file lacks a column: all its rows would be set aside."""
+    bad: BadFileError | None = None
+    for name in names:
+        try:
+            check_columns(folder, name, source, columns, keep)
+            return
+        except BadFileError as error:
+            bad = bad or error
+    if bad:
+        raise bad
+
+
+def check_columns(
+    folder: Folder, name: str, source: Source, columns: Sequence[FileColumn], keep: Sequence[str]
+) -> None:
+    """Refuse a file that lacks a column."""
     if check_format(name, source) == "parquet":
         names = _parquet_facts(folder, name)[1]
     else:
         # The first rows may be broken themselves.
-        items = (record.item for record in islice(text_records(folder, name, source), LOOKED) if record.item)
+        with bad_files(name, "gzip"):
+            items = [record.item for record in islice(text_records(folder, name, source), LOOKED) if record.item]
         names = list(dict.fromkeys(key for item in items for key in item))
         if not names:
             return
@@ -140,23 +162,16 @@ def check_first(folder: Folder, name: str, source: Source, columns: Sequence[Fil
 
 def _parquet_facts(folder: Folder, name: str) -> tuple[int, list[str]]:
     """How many rows a Parquet file has, and its columns."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        with folder.open(name) as raw, pq.ParquetFile(raw) as file:
-            return int(file.metadata.num_rows), list(file.schema_arrow.names)
-    except (pa.ArrowException, OSError) as error:
-        problem = f"not readable as Parquet ({error}). Download it again, or set --format"
-        raise DataError(problem, "parquet", location=Location(name)) from error
+    with bad_files(name, "parquet"), folder.open(name) as raw, pq.ParquetFile(raw) as file:
+        return int(file.metadata.num_rows), list(file.schema_arrow.names)
 
 
 def fingerprint(folder: Folder, name: str) -> dict[str, Any]:
-    """The size of a file and when it was last written, by which a change is noticed."""
-    entry = folder.entry(name)
-    if entry is None:
-        raise RunError(f"{name}: the file is gone; put it back and run the same command again")
-    return {"file": name, "bytes": entry.bytes, "modified": entry.modified}
+    """The size of a file, when it was last written, and its ETag in an object store, by which a change is noticed."""
+    entry, etag = folder.existing(name), folder.etag(name)
+    return {"file": name, "bytes": entry.bytes, "modified": entry.modified, **({"etag": etag} if etag else {})}
 
 
 def check_unchanged(folder: Folder, group: ShardGroup) -> None:
@@ -205,9 +220,14 @@ def read_json(folder: Folder, name: str) -> Any:
 
 def write_json(folder: Folder, name: str, value: Any) -> str:
     """Write a JSON file atomically; returns its SHA-256."""
-    data = (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    data = to_json(value)
     folder.write(name, data)
     return hashlib.sha256(data).hexdigest()
+
+
+def to_json(value: Any) -> bytes:
+    """A JSON file; the same value is the same bytes."""
+    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def _short(value: Any) -> str:

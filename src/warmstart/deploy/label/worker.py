@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
@@ -12,21 +12,22 @@ from typing import Any
 from warmstart.data.faults import Fault
 from warmstart.data.row_conversion import RowConverter
 from warmstart.data.source import FileColumn, file_columns
+from warmstart.deploy.label.attempts import DEATHS, AttemptCounter, Attempts, deadly_rows
+from warmstart.deploy.label.bad_files import STOP, BadFileError, bad_files
 from warmstart.deploy.label.columns import ROW, answers_file, aside_file, columns_of, plain
 from warmstart.deploy.label.job import RECORDS, LabelJob
 from warmstart.deploy.label.locations import Folder
 from warmstart.deploy.label.records import FileRecord, check_format, parquet_records, text_records
+from warmstart.deploy.label.retries import is_storage_fault
 from warmstart.deploy.label.shards import Shard, write_json
-from warmstart.errors import RunError
+from warmstart.errors import Location, OutageError, RunError, WarmstartError
 from warmstart.inference.abstention import abstain
 from warmstart.inference.exported_model import source_of
 from warmstart.inference.predictor import Predictor, model_folder
 from warmstart.storage.artifacts import MANIFEST
 from warmstart.text.windows import Truncation
 
-TRIES = 3
-PAUSE = 2.0
-"""Seconds before a file that could not be read is read again."""
+DIED = f"the worker that answered this row, and nothing else, died {DEATHS} times"
 
 
 @dataclass(frozen=True)
@@ -44,16 +45,16 @@ class ShardWorker:
     """Answers shards, one at a time.
 
     Args:
-        tries: Counts how often a shard was started, this time included; 1 where nobody counts.
+        attempts: Counts what workers began and did not finish; its own count where it is the only worker.
     """
 
-    def __init__(self, work: LabelJob, tries: Callable[[str], int] = lambda shard: 1) -> None:
+    def __init__(self, work: LabelJob, attempts: Attempts | None = None) -> None:
         import torch
 
         # Sums depend on the number of threads: all workers use the same.
         torch.set_num_threads(work.threads)
         self.work = work
-        self.tries = tries
+        self.attempts = attempts or AttemptCounter()
         if (model := model_fingerprint(work.run)) != work.model:
             raise RunError(f"{work.run}: a worker found model {model[:12]}, the driver has {work.model[:12]}")
         self.predictor = Predictor.load(work.run, work.precision, work.engine)
@@ -66,26 +67,34 @@ class ShardWorker:
     def __call__(self, group: str, shard: Shard) -> dict[str, Any]:
         """Answer a shard and publish it; returns its record, which is written last and marks it as finished."""
         began = time.monotonic()
-        times = self.tries(shard.name)
-        if times > TRIES:
-            answers, aside = self._all_aside(shard, f"the worker that answered this shard died {TRIES} times")
-        else:
-            answers, aside = self._tried(shard)
-        record = publish(self.work.out, group, shard, answers, aside, self.kinds, self.predictor.cut)
+        bad = ""
+        try:
+            answers, aside = self._answered(shard, self._read(shard))
+        except BadFileError as error:
+            if self.work.on_bad_file == STOP:
+                raise
+            bad = error.problem
+            self.predictor.cut = Truncation()
+            numbers = range(shard.first + 1, shard.first + shard.rows + 1)
+            answers, aside = [], [aside_row(shard, number, bad, None) for number in numbers]
+        record = publish(self.work.out, group, shard, answers, aside, self.kinds, self.predictor.cut, bad)
         return {**record, "seconds": time.monotonic() - began}
 
-    def _tried(self, shard: Shard) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """The answers, and what was set aside; a file that cannot be read is tried again, then given up."""
-        for left in range(TRIES - 1, -1, -1):
-            try:
-                lines = list(self._lines(shard))
-                break
-            except OSError as error:
-                if not left:
-                    return self._all_aside(shard, f"the file could not be read: {error}")
-                time.sleep(PAUSE)
+    def _read(self, shard: Shard) -> list[ShardRow]:
+        """The rows of a shard; what its file system or the network does wrong is waited out below this."""
+        what = f"{shard.name} reading"
+        if self.attempts.begin(what) >= DEATHS:
+            problem = f"the worker that read rows {shard.first + 1} and following died {DEATHS} times"
+            raise BadFileError(problem, location=Location(shard.file))
+        with bad_files(shard.file, check_format(shard.file, self.work.source)):
+            lines = list(self._lines(shard))
+        self.attempts.finish(what)
+        return lines
+
+    def _answered(self, shard: Shard, lines: Sequence[ShardRow]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """The answers, and what was set aside."""
         readable = [line for line in lines if line.row is not None]
-        answers, wrong = self._answers([line.row for line in readable if line.row is not None])
+        answers, wrong = self._survived(shard.name, [line.row for line in readable if line.row is not None])
         aside = [aside_row(shard, line.number, line.error, line.record.text) for line in lines if line.row is None]
         aside += [aside_row(shard, readable[at].number, error, readable[at].record.text) for at, error in wrong.items()]
         left_in = (line for at, line in enumerate(readable) if at not in wrong)
@@ -124,6 +133,24 @@ class ShardWorker:
                 return {}, f"{name!r} has a lone surrogate, half of a character"
         return kept, ""
 
+    def _survived(self, name: str, rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], dict[int, str]]:
+        """As `_answers`; rows that killed a worker by themselves are among those that cannot be answered."""
+        deadly: set[int] = set()
+        if self.attempts.begin(f"{name} answers"):
+
+            def answer(part: range) -> None:
+                self._answers([rows[at] for at in part])
+
+            deadly = set(deadly_rows(self.attempts, name, range(len(rows)), answer))
+            if self.attempts.begin(f"{name} rest") >= DEATHS:
+                raise OutageError(
+                    f"shard {name}: {DEATHS} workers died of it, though each of its rows can be answered; is there too "
+                    "little memory? Take fewer --workers, or fewer --rows-per-shard in another --out"
+                )
+        others = [at for at in range(len(rows)) if at not in deadly]
+        answers, wrong = self._answers([rows[at] for at in others])
+        return answers, {**dict.fromkeys(deadly, DIED), **{others[at]: error for at, error in wrong.items()}}
+
     def _answers(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], dict[int, str]]:
         """The answers to those rows that can be answered, and the errors of the others by their index."""
         self.predictor.cut = Truncation()
@@ -152,15 +179,6 @@ class ShardWorker:
             half = len(rows) // 2
             yield from self._culprits(rows[:half], first)
             yield from self._culprits(rows[half:], first + half)
-
-    def _all_aside(self, shard: Shard, why: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        self.predictor.cut = Truncation()
-        raw: list[str | None] = []
-        try:
-            raw += [record.text for record in _records(self.work, shard, self.columns)]
-        except OSError:
-            raw += [None] * (shard.rows - len(raw))
-        return [], [aside_row(shard, number, why, text) for number, text in enumerate(raw, shard.first + 1)]
 
 
 def parse_input(
@@ -191,8 +209,13 @@ def publish(
     aside: Sequence[Mapping[str, Any]],
     kinds: Mapping[str, str],
     cut: Truncation,
+    bad: str = "",
 ) -> dict[str, Any]:
-    """Write the files of a shard, then its record; returns the record."""
+    """Write the files of a shard, then its record; returns the record.
+
+    Args:
+        bad: Why the file could not be read, where that is so.
+    """
     if len(answers) + len(aside) != shard.rows:
         raise RunError(
             f"{shard.file}: found {len(answers) + len(aside)} rows from row {shard.first + 1} on, expected "
@@ -211,6 +234,8 @@ def publish(
             out.remove(name)  # of an earlier try
     counts = {"rows": shard.rows, "answered": len(answers), "set_aside": len(aside)}
     record = {"shard": shard.name, **counts, "cut": asdict(cut), "files": files}
+    if bad:
+        record["bad_file"] = {shard.file: bad}
     write_json(out, f"{group}/{RECORDS}/{shard.name}.json", record)
     return record
 
@@ -221,6 +246,14 @@ def model_fingerprint(run: str) -> str:
     if not (folder / MANIFEST).is_file():
         raise RunError(f"{run}: the model has no {MANIFEST}; give a run that `warmstart fit` finished")
     return source_of(folder)
+
+
+def has_model(run: str) -> bool:
+    """Whether the run's model is within reach at the moment."""
+    try:
+        return (model_folder(run) / MANIFEST).is_file()
+    except (OSError, WarmstartError):
+        return False
 
 
 def _records(work: LabelJob, shard: Shard, columns: Sequence[FileColumn]) -> Iterator[FileRecord]:
@@ -241,6 +274,6 @@ def _whole(value: str | None) -> bool:
 
 def _is_fault(error: BaseException) -> bool:
     """Whether a row may be the cause; a panic of the tokenizer is not an `Exception`."""
-    if isinstance(error, MemoryError | OSError):
+    if is_storage_fault(error):
         return False
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
