@@ -18,6 +18,8 @@ from tables import ABOUT, Lines, asking, chosen, errors_told, means, table
 
 MODELS = ("minilm", "e5-small", "mpnet-base")
 TEN = {"training.epochs": 10}
+ONE, EACH = {"layers.lr_schedule_per_phase": False}, {"layers.lr_schedule_per_phase": True}
+"""One learning rate schedule over all phases of unfreezing, and one in each."""
 DEFAULTS = {"training.epochs": None, "training.min_steps": 300}
 
 
@@ -35,7 +37,7 @@ SHORT = {
     "decay-0.95": Variant({"layers.lr_decay": 0.95}),
     "decay-1-over-2.6": Variant({"layers.lr_decay": 0.3846}),
     "head-rate-1e-3": Variant({"head.learning_rate": 1e-3}),
-    "gradual": Variant({"layers.unfreeze": "gradual"}),
+    "gradual": Variant({"layers.unfreeze": "gradual", **ONE}),
     "head-first": Variant({"layers.unfreeze": "head-first"}),
     "slanted": Variant({"training.lr_schedule": "slanted-triangular"}),
     "cosine": Variant({"training.lr_schedule": "cosine"}),
@@ -50,7 +52,8 @@ SHORT = {
     "rate-2e-4": Variant({"training.learning_rate": 2e-4}),
     # One piece each on top of ten epochs.
     "longer+decay-0.95": Variant({**TEN, "layers.lr_decay": 0.95}, "longer"),
-    "longer+gradual": Variant({**TEN, "layers.unfreeze": "gradual"}, "longer"),
+    "longer+gradual": Variant({**TEN, "layers.unfreeze": "gradual", **ONE}, "longer"),
+    "longer+gradual-per-phase": Variant({**TEN, "layers.unfreeze": "gradual", **EACH}, "longer+gradual"),
     "longer+mean-tokens": Variant({**TEN, "head.pooling": "mean"}, "longer"),
     "longer+rate-1e-4": Variant({**TEN, "training.learning_rate": 1e-4}, "longer"),
     "longer+average-3": Variant({**TEN, "training.average_last_epochs": 3}, "longer"),
@@ -90,9 +93,13 @@ choose, look at your own texts: what matters is where the relevant part is, not 
 datasets, and on top of ten epochs it gains nothing on TREC with either encoder: it slows down the lower layers, but
 these models were trained too little, not too much. Gradual unfreezing, with one more block per epoch, needs more
 epochs than these: it loses 11 points on rt-polarity and 18 on banking77; compared with `longer`, it loses 24 on TREC
-with six blocks, and leaves the twelve blocks of e5-small at chance. R-Drop gains 2.5 points on TREC with three epochs,
-for twice the time, which is better spent on more epochs. Re-initializing the top block (`renew-1`) costs 28 points on
-banking77, where three epochs are too few to train it again, and makes no significant difference on the other two.
+with six blocks, and leaves the twelve blocks of e5-small at chance. Part of that was the schedule: these rows have one
+schedule over all phases, which peaks while only the head and the top block are trained. Measured again with three
+seeds of MiniLM and ten epochs, a schedule in each phase, now the default of `gradual`, has 78.1% on rt-polarity (one
+schedule: 77.1%; 77.9, 78.0, 78.4 against 76.8, 76.8, 77.7) and 76.7% on TREC (65.1%; 86.8, 67.2, 76.0 against 70.2,
+62.0, 63.0): better with every seed, and on TREC still below `longer`. R-Drop gains 2.5 points on TREC with three
+epochs, for twice the time, which is better spent on more epochs. Re-initializing the top block (`renew-1`) costs 28 points
+on banking77, where three epochs are too few to train it again, and makes no significant difference on the other two.
 Slanted triangular learning rates, label smoothing and, on TREC, averaging the last three epochs make no significant
 difference. Nor does the order of the rows: length-grouped batches cost no significant accuracy on any of the three
 datasets. None of this means that these techniques do not help with more steps, more data or larger encoders.

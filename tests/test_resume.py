@@ -89,6 +89,7 @@ def test_a_crash_at_any_step(fit, undisturbed, tmp_path, step):
 PIECES = {
     "rates": {"layers": {"lr_decay": 0.8}, "head": {"learning_rate": 1e-2}},
     "gradual unfreezing": {"layers": {"unfreeze": "gradual"}},
+    "a schedule in each phase": {"layers": {"unfreeze": "gradual", "unfreeze_every": 5, "lr_schedule_per_phase": True}},
     "chain-thaw by steps": {"layers": {"unfreeze": "chain-thaw", "unfreeze_every": 2, "freeze": 1}},
     "slanted triangle": {
         "training": {**LEARN["training"], "lr_schedule": "slanted-triangular", "adam_bias_correction": False}

@@ -17,11 +17,12 @@ from tiny import tiny_model, tiny_tokenizer
 from warmstart.data.arrow_files import write_arrow
 from warmstart.errors import RecipeError
 from warmstart.models.layer_map import LayerMap
+from warmstart.recipe import make_recipe
 from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.text.windows import Window
 from warmstart.training.job import TrainingHooks, TrainingJob
 from warmstart.training.r_drop import divergence, duplicate_batch
-from warmstart.training.schedules import SCHEDULES, lr_factor, make_scheduler, undo_bias_correction
+from warmstart.training.schedules import SCHEDULES, Phases, lr_factor, make_scheduler, undo_bias_correction
 from warmstart.training.settings import Settings
 from warmstart.training.train import train
 
@@ -74,6 +75,45 @@ def test_a_schedule_keeps_the_ratio_between_layers():
         follows.step()
     with pytest.raises(RecipeError, match=r"training\.lr_schedule: found 'liner'; did you mean 'linear'"):
         make_scheduler(optimizer, "liner", 10)
+
+
+def test_each_phase_has_the_papers_triangle():
+    """ULMFiT trains each phase, of 20 steps here, by eq. 3; the third and last one goes on until the end."""
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    follows = make_scheduler(optimizer, "slanted-triangular", 100, 0.1, 32, phases=Phases(20, 3))
+    expected = [slanted_triangular(t, 20, 0.1, 32) for t in range(20)] * 2
+    expected += [slanted_triangular(t, 60, 0.1, 32) for t in range(61)]
+    rates = []
+    for _ in range(101):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        follows.step()
+    assert rates == pytest.approx(expected)
+    assert Phases(20, 8).locate(49, 50) == (9, 10), "a training that ends in a phase ends its schedule, too"
+    assert Phases(20, 8).locate(40, 40) == (20, 20)
+
+
+def test_a_layer_starts_with_a_schedule_of_its_own(encoder, files, tmp_path):
+    """Under one schedule, the second phase would start at half of the peak, and never come back to it."""
+
+    def rates(name, **layers):
+        training = {**FAST["training"], "max_steps": 8, "warmup": 0.0, "learning_rate": 1.0e-3}
+        run = warmstart.fit(
+            model=encoder,
+            train=files["train"],
+            test=files["test"],
+            out=tmp_path / name,
+            training=training,
+            layers={"unfreeze": "head-first", "unfreeze_every": 4, **layers},
+            trainer={"logging_steps": 1},
+        )
+        return [entry["learning_rate"] for entry in run.training.history if "learning_rate" in entry]
+
+    linear = [1e-3 * (1 - step / 8) for step in range(8)]
+    assert rates("one") == pytest.approx(linear)
+    assert rates("own", lr_schedule_per_phase=True) == pytest.approx([1e-3 * (1 - step / 4) for step in range(4)] * 2)
+    with pytest.raises(RecipeError, match=r"lr_schedule_per_phase: found true, but unfreeze is all.*expected unfreeze"):
+        make_recipe({"model": "m", "data.train": "t.csv", "layers.lr_schedule_per_phase": True})
 
 
 def test_the_factor_without_bias_correction_gives_the_steps_of_berts_first_optimizer():

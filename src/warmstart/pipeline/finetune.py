@@ -316,6 +316,7 @@ def settings_of(recipe: Recipe) -> Settings:
     return Settings(
         **recipe.training.model_dump(),
         **layers,
+        lr_schedule_per_phase=recipe.layers.schedules_phases,
         head_learning_rate=recipe.head.learning_rate,
         seed=recipe.seed,
         trainer=recipe.trainer,

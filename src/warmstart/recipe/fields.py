@@ -198,6 +198,9 @@ class LayerOptions(Options):
     alone, from the bottom up, then all."""
     unfreeze_every: Annotated[int, Field(ge=1)] | None = None
     """Optimizer steps per phase of `unfreeze`. Default: one epoch."""
+    lr_schedule_per_phase: bool | None = None
+    """Whether each phase of `unfreeze` has a learning rate schedule of its own, with a warm-up, as in ULMFiT, instead
+    of one schedule over the whole training. Default: `true` with `unfreeze: gradual`, otherwise `false`."""
     reinit_top: Annotated[int, Field(ge=0)] = 0
     """How many of the top blocks to re-initialize before training, together with the pooler."""
     reinit_norms: bool = False
@@ -220,6 +223,21 @@ class LayerOptions(Options):
             )
             raise ValueError(f"freeze: encoder freezes everything below the head; leave {conflict} out")
         return self
+
+    @model_validator(mode="after")
+    def _phases_need_unfreezing(self) -> Self:
+        if self.lr_schedule_per_phase and self.unfreeze == "all":
+            raise ValueError(
+                "lr_schedule_per_phase: found true, but unfreeze is all, which has no phases; expected unfreeze: "
+                "gradual, head-first or chain-thaw"
+            )
+        return self
+
+    @property
+    def schedules_phases(self) -> bool:
+        """Whether each phase has a learning rate schedule of its own."""
+        given = self.lr_schedule_per_phase
+        return self.unfreeze == "gradual" if given is None else given
 
 
 class HeadOptions(Options):

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from warmstart.options import Options
 from warmstart.recipe.fields import HeadOptions, LayerOptions, TrainingOptions
 
-LAYERS_TOGETHER = ("lr_decay", "freeze", "unfreeze", "unfreeze_every")
+LAYERS_TOGETHER = ("lr_decay", "freeze", "unfreeze", "unfreeze_every", "lr_schedule_per_phase")
 """Fields of `layers` that apply to the shared encoder; the others belong to each task."""
 
 
@@ -32,7 +32,8 @@ class MultitaskOptions(Options, serialize_by_alias=True):
     training: TrainingOptions = TrainingOptions()
     """How the tasks are trained; an epoch has as many steps as the rows of all tasks need."""
     layers: LayerOptions = LayerOptions()
-    """How the shared encoder is trained: `lr_decay`, `freeze`, `unfreeze`, `unfreeze_every`."""
+    """How the shared encoder is trained: `lr_decay`, `freeze`, `unfreeze`, `unfreeze_every`,
+    `lr_schedule_per_phase`."""
     head: HeadOptions = HeadOptions()
     """How the heads are trained: `learning_rate`."""
 

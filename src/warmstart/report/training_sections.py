@@ -24,7 +24,7 @@ from warmstart.report.blocks import (
 from warmstart.report.charts import WIDE, ChartTexts, HeatCell, heat_map, lines, round_steps
 from warmstart.report.run_facts import RunFacts
 from warmstart.training.callbacks.gradual_unfreezing import count_phases, trainable_layers
-from warmstart.training.schedules import lr_factor
+from warmstart.training.schedules import Phases, lr_factor
 
 POINTS = 200
 """The most points of a line."""
@@ -118,12 +118,13 @@ def learning_rates(facts: RunFacts) -> Section | None:
     freeze = count - 1 if layers.freeze == "encoder" else int(layers.freeze)
     every = layers.unfreeze_every or _value(history[-1], "step") / _value(history[-1], "epoch")
     plan = UnfreezingPlan(count, layers.unfreeze, freeze, every)
+    phases = Phases(round(every), count_phases(count, layers.unfreeze, freeze)) if layers.schedules_phases else None
     shown = [layer for layer, name in enumerate(names) if name]  # a head without parameters has no name
     edges = thinned(range(training.steps + 1), COLUMNS + 1)
     cells: list[HeatCell] = []
     for left, right in pairwise(edges):
         trained = plan.trained((left + right) / 2)
-        factor = _factor(facts, (left + right) / 2, peaks[0]) / max(peaks)
+        factor = _factor(facts, (left + right) / 2, peaks[0], phases) / max(peaks)
         for layer in shown:
             value = min(1.0, factor * peaks[layer]) if trained[layer] else 0.0
             cells.append(HeatCell(left, count - 1 - layer, right - left, value))
@@ -141,16 +142,19 @@ def learning_rates(facts: RunFacts) -> Section | None:
     x_ticks = [(float(step), f"{step:,}") for step in round_steps(edges[-1])]
     chart = heat_map(texts, cells, (x_ticks, y_ticks), ("optimizer steps", ""), (WIDE, 0.9 + 0.2 * count))
     summary = (
-        f"Schedule {recipe.training.lr_schedule}, layer-wise decay {layers.lr_decay:g}, unfreezing: {layers.unfreeze}."
+        f"Schedule {recipe.training.lr_schedule}, layer-wise decay {layers.lr_decay:g}, unfreezing: {layers.unfreeze}"
+        f"{', a schedule in each phase' if phases else ''}."
     )
     return Section("learning-rates", "Layer-wise learning rates", [Paragraph(summary), chart])
 
 
-def _factor(facts: RunFacts, step: float, lowest: float) -> float:
+def _factor(facts: RunFacts, step: float, lowest: float, phases: Phases | None) -> float:
     """The factor of the peak learning rates at a step: by the schedule, or as logged where that does not hold."""
     training, settings = facts.run.training, facts.run.recipe.training
     if settings.early_stopping_patience is None and settings.adam_bias_correction:
-        return lr_factor(settings.lr_schedule, int(step), training.steps, settings.warmup, settings.lr_ratio)
+        place = (int(step), training.steps)
+        own_step, own_steps = phases.locate(*place) if phases else place
+        return lr_factor(settings.lr_schedule, own_step, own_steps, settings.warmup, settings.lr_ratio)
     steps = [_value(entry, "step") for entry in training.history]
     factors = [_value(entry, RATE) / lowest for entry in training.history]  # logged is that of the lowest layer
     return float(np.interp(step, steps, factors))

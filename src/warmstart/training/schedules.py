@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
@@ -20,6 +21,33 @@ Form = Callable[[float, float], float]
 Schedule = tuple[Callable[[float], float], Form]
 """Where the warm-up starts, given the lowest factor, and the form after it. A plugin may be a `Form` alone, with a
 warm-up from zero."""
+
+
+@dataclass(frozen=True)
+class Phases:
+    """The phases of a training in which layers are unfrozen, each with a schedule of its own.
+
+    So are the learning rates of ULMFiT (Howard and Ruder 2018): each newly unfrozen layer starts with a warm-up.
+
+    Args:
+        length: Steps of a phase.
+        count: How many there are; the last one lasts until the training ends.
+    """
+
+    length: int
+    count: int
+
+    def locate(self, step: int, steps: int) -> tuple[int, int]:
+        """A step's number within its phase, and the steps of that phase.
+
+        Args:
+            step: Counted from 0 over the whole training.
+            steps: The total number of training steps, which may end any phase early.
+        """
+        phase = min(step // self.length, self.count - 1, max(steps - 1, 0) // self.length)
+        start = phase * self.length
+        end = steps if phase == self.count - 1 else min(start + self.length, steps)
+        return step - start, end - start
 
 
 def lr_factor(name: str, step: int, steps: int, warmup: float = 0.1, lr_ratio: float = 32.0) -> float:
@@ -47,16 +75,19 @@ def make_scheduler(
     warmup: float = 0.1,
     lr_ratio: float = 32.0,
     uncorrected_betas: tuple[float, float] | None = None,
+    phases: Phases | None = None,
 ) -> LambdaLR:
     """A PyTorch scheduler for any optimizer; each parameter group follows the schedule from its own peak.
 
     Args:
         uncorrected_betas: The betas of an Adam whose bias correction is undone, see `undo_bias_correction`.
+        phases: Each has a schedule of its own; None for one schedule over the whole training.
     """
     check_schedule(name)
 
     def factor(step: int) -> float:
-        value = lr_factor(name, step, steps, warmup, lr_ratio)
+        own_step, own_steps = phases.locate(step, steps) if phases else (step, steps)
+        value = lr_factor(name, own_step, own_steps, warmup, lr_ratio)
         return value * undo_bias_correction(step, uncorrected_betas) if uncorrected_betas else value
 
     return LambdaLR(optimizer, factor)

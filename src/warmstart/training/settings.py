@@ -76,6 +76,7 @@ class Settings:
     freeze: int = 0
     unfreeze: str = "all"
     unfreeze_every: int | None = None
+    lr_schedule_per_phase: bool = False
     seed: int = 0
     trainer: JsonObject = field(default_factory=dict)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -25,11 +26,12 @@ from warmstart.tasks.base import Batch
 from warmstart.tasks.shared.protocols import CountsLossItems, VariesByEpoch
 from warmstart.training.batches import EpochBatchSampler, EpochDataLoader, EpochDataset, LengthGroupedBatchSampler
 from warmstart.training.callbacks import GradualUnfreezing
+from warmstart.training.callbacks.gradual_unfreezing import count_phases
 from warmstart.training.checkpoint_state import StateDict, TrainingState, random_state, set_random_state
 from warmstart.training.checkpoints import CheckpointPolicy
 from warmstart.training.job import StatefulCallback, TrainingJob
 from warmstart.training.r_drop import divergence, duplicate_batch
-from warmstart.training.schedules import make_scheduler
+from warmstart.training.schedules import Phases, make_scheduler
 from warmstart.training.steps import count_epochs, count_started_epochs, make_batches
 
 if TYPE_CHECKING:
@@ -110,11 +112,18 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
             s = self.settings
             betas = None if s.adam_bias_correction else (self.args.adam_beta1, self.args.adam_beta2)
             optimizer = optimizer or self.create_optimizer()
+            phases = self._phases() if s.lr_schedule_per_phase else None
             self.lr_scheduler = make_scheduler(
-                optimizer, s.lr_schedule, num_training_steps, s.warmup, s.lr_ratio, betas
+                optimizer, s.lr_schedule, num_training_steps, s.warmup, s.lr_ratio, betas, phases
             )
             self._created_lr_scheduler = True
         return self.lr_scheduler
+
+    def _phases(self) -> Phases:
+        """The phases in which layers are unfrozen."""
+        s = self.settings
+        epoch = math.ceil(len(self.batches) / self.args.gradient_accumulation_steps)
+        return Phases(s.unfreeze_every or epoch, count_phases(len(self.layers.groups), s.unfreeze, s.freeze))
 
     def seconds(self) -> float:
         """Seconds of training, those before an interruption included."""
