@@ -88,7 +88,9 @@ def test_tasks_of_different_kinds_are_all_learned(done):
 
 def test_the_encoder_is_one_and_has_moved(done, encoder):
     shared, before = load_file(done / "model" / "model.safetensors"), load_file(f"{encoder}/model.safetensors")
-    assert {name for name in before if not name.startswith("pooler.")} == set(shared)
+    assert set(before) == set(shared)
+    pooler = {name: shared.pop(name) for name in before if name.startswith("pooler.")}
+    assert all(torch.equal(value, before[name]) for name, value in pooler.items()), "as it was pretrained"
     # A key's bias moves all scores alike, so it has hardly a gradient.
     assert all(not torch.equal(shared[name], before[name]) for name in shared)
     for name in TASKS:
@@ -330,6 +332,7 @@ def test_rows_that_another_task_is_tested_on_are_told_and_can_be_left_out(encode
     ("said", "told"),
     [
         ({"sampling": "uniform", "temperature": 2.0}, "temperature: found 2.0, but sampling is uniform"),
+        ({"keep_head": True, "include_own": False}, "keep_head: found true, but include_own is false"),
         ({"head": {"layers": "scalar-mix"}}, "head.layers: belongs to one task; put it into the recipe of that task"),
         ({"layers": {"freeze": "encoder"}}, "layers.freeze: found encoder"),
         ({"training": {"r_drop": 1.0}}, "training.r_drop: found 1.0"),

@@ -130,6 +130,14 @@ def test_texts_of_files_and_of_the_task_itself(fit, cache, tmp_path):
         ({"stages": [{"pretrain": {"corpus": "everything"}}]}, "expected within-task"),
         ({"stages": [{}]}, "expected one of pretrain"),
         ({"stages": [{"pretrain": {"steps": 3, "training": {"max_steps": 4}}}]}, "leave one out"),
+        (
+            {"stages": [{"multitask": {"with": ["a.yaml"], "keep_head": True}}], "head.reuse": False},
+            "head.reuse: found false, but a stage multitask has keep_head",
+        ),
+        (
+            {"stages": [{"multitask": {"with": ["a.yaml"], "keep_head": True}}, PRETRAIN]},
+            r"stages\.0\.multitask\.keep_head: found true, but a stage pretrain follows",
+        ),
         ({"from_scratch": {"hidden_size": 30, "num_heads": 4}}, "does not divide"),
         ({"model": "x", "from_scratch": {}}, "leave one out"),
     ],
@@ -158,6 +166,35 @@ def test_three_stages_in_one_recipe(fit, cache, other):
     notes = Trouble(1, crash)
     fit("again", notes, stages=[PRETRAIN, several])
     assert len([line for line in notes.said if "is finished" in line]) == 3
+
+
+STILL = {"training": {**LEARN["training"], "learning_rate": 1e-12}}
+"""A fine-tuning that leaves everything as it finds it."""
+
+
+def test_a_fine_tuning_after_several_tasks_has_the_pretrained_pooler(fit, encoder, other):
+    """As one without a stage before it has: the stage's encoder alone came without, and its pooler was drawn anew."""
+    several = {"multitask": {"with": [other], "training": {**LEARN["training"], "max_steps": 4}}}
+    pretrained = load_file(f"{encoder}/model.safetensors")
+    for stages in ([], [several], [PRETRAIN, several]):
+        run = fit(f"run{len(stages)}", stages=stages, **STILL)
+        assert not any("pooler" in name for name in run.training.new_parameters)
+        for name in ("pooler.dense.weight", "pooler.dense.bias"):
+            assert weights(run)[f"bert.{name}"].allclose(pretrained[name], atol=1e-7)
+
+
+def test_a_fine_tuning_can_go_on_with_its_own_head(fit, cache, other):
+    training = {**LEARN["training"], "max_steps": 4}
+    several = {"multitask": {"with": [other], "training": training, "keep_head": True}}
+    run = fit("run", stages=[several], **STILL)
+    [stage] = kept(cache, "multitask")
+    head = load_file(stage / "heads/own/model.safetensors")
+    after = weights(run)
+    assert run.training.new_parameters == []
+    assert set(after) == set(head)
+    assert all(after[name].allclose(value, atol=1e-7) for name, value in head.items())
+    plain = fit("plain", stages=[{"multitask": {"with": [other], "training": training}}], **STILL)
+    assert plain.training.new_parameters == ["classifier.bias", "classifier.weight"]
 
 
 @pytest.mark.parametrize("step", [8, 14])

@@ -184,6 +184,17 @@ def load_encoder(name: str) -> PreTrainedModel:
         return _encoder_of(name, config, config)[0]
 
 
+def load_pooler(name: str) -> nn.Module | None:
+    """The pooler that a model's encoder was pretrained with, which a stock head may read; None where it has none."""
+    config = load_config(name)
+    if is_pooled(config) or not encoder_kwargs(config):  # ours have none; of others it may be part of the encoder
+        return None
+    with _model_errors(name, "config.json", WEIGHTS), quiet_transformers():
+        encoder, report = _from_file(encoder_class(config), name, config)
+    pooler: nn.Module | None = getattr(encoder, "pooler", None)
+    return None if any(key.startswith("pooler.") for key in report["missing_keys"]) else pooler
+
+
 def max_tokens_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> int:
     """The longest text that the encoder takes, in tokens, special tokens included."""
     config = encoder_config(config)

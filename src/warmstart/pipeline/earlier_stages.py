@@ -83,8 +83,8 @@ class EarlierStage:
 
     @property
     def model(self) -> Path:
-        """The folder of its encoder."""
-        return self.folder / "model"
+        """The folder that the next stage starts from: of its encoder, or of the task's own model with its head."""
+        return self.folder / ("model" if self.options is None or not self.options.keep_head else f"heads/{OWN}")
 
     @property
     def rows(self) -> Rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warmstart.data.findings import Findings
 from warmstart.errors import Location
@@ -19,7 +19,7 @@ from warmstart.evaluation.records.metrics import Metrics, write_metrics
 from warmstart.evaluation.records.training import MultitaskTrainingRecord, TaskTrainingRecord
 from warmstart.evaluation.run import ENVIRONMENT
 from warmstart.inference.predictor import Predictor
-from warmstart.models.loading import quiet_transformers
+from warmstart.models.loading import load_pooler, quiet_transformers
 from warmstart.models.shared_encoder import MultiTaskModel
 from warmstart.pipeline.finetune import PreparedTraining, save
 from warmstart.pipeline.forgetting_monitor import ForgettingMonitor, make_monitor
@@ -38,6 +38,9 @@ from warmstart.training.job import TrainingHooks, TrainingJob
 from warmstart.training.task_sampling import MultiTaskRows
 from warmstart.training.train import train
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
 TEMPERATURE = 5.0
 
 
@@ -51,8 +54,9 @@ def train_multitask(
 ) -> None:
     """Train the tasks of several recipes on one encoder, into a folder, or resume what was stopped there.
 
-    The folder then holds `model/`, the encoder alone; `heads/NAME/`, a complete model of each task, which opens in
-    `warmstart predict` and in plain `transformers`; and `metrics.json`, each task measured on its own dev and test.
+    The folder then holds `model/`, the encoder, with the pooler it was pretrained with; `heads/NAME/`, a complete model
+    of each task, which opens in `warmstart predict` and in plain `transformers`; and `metrics.json`, each task measured
+    on its own dev and test.
 
     Args:
         cache: Where rows are stored as Arrow.
@@ -139,7 +143,7 @@ def _train(
     progress: Progress,
     monitor: ForgettingMonitor | None,
 ) -> None:
-    """Train all tasks together; publish each task's model, the encoder alone, and the record of the training."""
+    """Train all tasks together; publish each task's model, the encoder, and the record of the training."""
     tasks, options = prepared.tasks, prepared.stage.options
     settings = next(iter(tasks.values())).settings
     losses = {name: ready.task.loss(settings.label_smoothing) for name, ready in tasks.items()}
@@ -164,10 +168,7 @@ def _train(
         return
     for name, ready in tasks.items():
         _save_head(ready, folder / "heads" / name, progress)
-    tokenizer = max((ready.tokenizer for ready in tasks.values()), key=len)
-    with publish(folder / "model") as staging, quiet_transformers():
-        model.encoder.save_pretrained(staging)
-        tokenizer.save_pretrained(staging)
+    _save_encoder(prepared, model.encoder, folder / "model")
     record = MultitaskTrainingRecord(
         steps=trained.steps,
         seconds=trained.seconds,
@@ -182,6 +183,20 @@ def _train(
             write_record(monitor.record(monitoring, first, trained.steps), staging / forgetting_record.FILE)
     if not saving.save_last:
         shutil.rmtree(saving.checkpoints.folder, ignore_errors=True)
+
+
+def _save_encoder(prepared: PreparedMultitask, encoder: PreTrainedModel, folder: Path) -> None:
+    """Publish the encoder for what follows, with its pretrained pooler: each task has trained one of its own, if any.
+
+    Without it, a stock head that reads the pooler would start from random weights, unlike one on the encoder as it was.
+    """
+    tokenizer = max((ready.tokenizer for ready in prepared.tasks.values()), key=len)
+    pooler = load_pooler(next(iter(prepared.stage.recipes.values())).model)
+    if pooler is not None:
+        encoder.pooler = pooler
+    with publish(folder) as staging, quiet_transformers():
+        encoder.save_pretrained(staging)
+        tokenizer.save_pretrained(staging)
 
 
 def _save_head(ready: PreparedTraining, folder: Path, progress: Progress) -> None:

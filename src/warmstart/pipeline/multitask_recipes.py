@@ -111,7 +111,7 @@ def _combined(recipe: Recipe, stage: MultitaskStage, seed: int) -> Recipe:
 
 def _shared(stage: MultitaskStage) -> dict[str, object]:
     """The settings for all tasks, as plain values."""
-    plain = stage.options.model_dump(mode="json", exclude={"others", "include_own"})
+    plain = stage.options.model_dump(mode="json", exclude={"others", "include_own", "keep_head"})
     layers = {name: plain["layers"][name] for name in LAYERS_TOGETHER}
     head = {"learning_rate": plain["head"]["learning_rate"]}
     return {**plain, "layers": layers, "head": head, "seed": stage.seed, "trainer": dict(stage.trainer)}

@@ -21,6 +21,9 @@ class MultitaskOptions(Options, serialize_by_alias=True):
     task is named after its file, without the suffix."""
     include_own: bool = True
     """Whether this recipe's own task takes part, under the name `own`; if not, it is only trained afterwards."""
+    keep_head: bool = False
+    """Whether what follows goes on with the head that this recipe's own task has trained here, instead of a new one on
+    the shared encoder."""
     sampling: Literal["proportional", "square-root", "temperature", "uniform", "annealed"] = "square-root"
     """How often a batch comes from each task: `proportional` to its number of rows, to the `square-root` of it or its
     T-th root (`temperature`), equally often (`uniform`), or `annealed` from proportional towards uniform over the
@@ -44,6 +47,8 @@ class MultitaskOptions(Options, serialize_by_alias=True):
                 f"temperature: found {self.temperature}, but sampling is {self.sampling}; "
                 "set sampling: temperature, or leave temperature out"
             )
+        if self.keep_head and not self.include_own:
+            raise ValueError("keep_head: found true, but include_own is false, so no head of its own is trained here")
         shared = {"layers": LAYERS_TOGETHER, "head": ("learning_rate",)}
         for section, names in shared.items():
             options = getattr(self, section)

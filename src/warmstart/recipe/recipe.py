@@ -112,6 +112,20 @@ class Recipe(Options):
         return self
 
     @model_validator(mode="after")
+    def _a_head_is_kept_for_the_fine_tuning(self) -> Self:
+        keeping = [place for place, stage in enumerate(self.stages) if stage.multitask and stage.multitask.keep_head]
+        if keeping and not self.head.reuse:
+            raise ValueError(
+                "head.reuse: found false, but a stage multitask has keep_head: true; leave one of them out"
+            )
+        if keeping and any(stage.pretrain for stage in self.stages[keeping[0] :]):
+            raise ValueError(
+                f"stages.{keeping[0]}.multitask.keep_head: found true, but a stage pretrain follows, which has another "
+                "head; expected it in the last stage"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _a_frozen_encoder_gives_one_layer(self) -> Self:
         if self.layers.freeze == "encoder" and self.head.layers == "scalar-mix":
             raise ValueError(
