@@ -91,18 +91,18 @@ choose, look at your own texts: what matters is where the relevant part is, not 
 
 **What did not help.** Layer-wise learning rate decay (0.95) costs about a point with three epochs on all three
 datasets, and on top of ten epochs it gains nothing on TREC with either encoder: it slows down the lower layers, but
-these models were trained too little, not too much. Gradual unfreezing, with one more block per epoch, needs more
-epochs than these: it loses 11 points on rt-polarity and 18 on banking77; compared with `longer`, it loses 24 on TREC
-with six blocks, and leaves the twelve blocks of e5-small at chance. Part of that was the schedule: these rows have one
-schedule over all phases, which peaks while only the head and the top block are trained. Measured again with three
-seeds of MiniLM and ten epochs, a schedule in each phase, now the default of `gradual`, has 78.1% on rt-polarity (one
-schedule: 77.1%; 77.9, 78.0, 78.4 against 76.8, 76.8, 77.7) and 76.7% on TREC (65.1%; 86.8, 67.2, 76.0 against 70.2,
-62.0, 63.0): better with every seed, and on TREC still below `longer`. R-Drop gains 2.5 points on TREC with three
-epochs, for twice the time, which is better spent on more epochs. Re-initializing the top block (`renew-1`) costs 28 points
-on banking77, where three epochs are too few to train it again, and makes no significant difference on the other two.
-Slanted triangular learning rates, label smoothing and, on TREC, averaging the last three epochs make no significant
-difference. Nor does the order of the rows: length-grouped batches cost no significant accuracy on any of the three
-datasets. None of this means that these techniques do not help with more steps, more data or larger encoders.
+these models were trained too little, not too much. Gradual unfreezing, with one more block per epoch, needs more epochs
+than these: it loses 11 points on rt-polarity and 18 on banking77; compared with `longer`, it loses 24 on TREC with six
+blocks, and leaves the twelve blocks of e5-small at chance. Part of that was the schedule: these rows have one schedule
+over all phases, which peaks while only the head and the top block are trained. Measured again with three seeds of
+MiniLM and ten epochs, a schedule in each phase, now the default of `gradual`, has 78.1% on rt-polarity (one schedule:
+77.1%; 77.9, 78.0, 78.4 against 76.8, 76.8, 77.7) and 76.7% on TREC (65.1%; 86.8, 67.2, 76.0 against 70.2, 62.0, 63.0):
+better with every seed, and on TREC still below `longer`. R-Drop gains 2.5 points on TREC with three epochs, for twice
+the time, which is better spent on more epochs. Re-initializing the top block (`renew-1`) costs 28 points on banking77,
+where three epochs are too few to train it again, and makes no significant difference on the other two. Slanted
+triangular learning rates, label smoothing and, on TREC, averaging the last three epochs make no significant difference.
+Nor does the order of the rows: length-grouped batches cost no significant accuracy on any of the three datasets. None
+of this means that these techniques do not help with more steps, more data or larger encoders.
 
 **The defaults** of `warmstart fit` follow from this: small data is repeated until there are 300 steps
 (`training.min_steps`), with the stock head, a learning rate of 5e-5, a linear schedule and no layer-wise decay. They
