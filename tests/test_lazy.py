@@ -1,8 +1,8 @@
 """Importing warmstart and asking for help load nothing heavy, and help answers at once."""
 
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -41,12 +41,13 @@ def test_help_loads_nothing_heavy(verb):
 
 
 def test_help_answers_in_half_a_second():
+    # The best of five, by the processor's time: the machine may be busy with other tests.
     took = []
     for _ in range(5):
-        started = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-m", "warmstart.cli.main", "--help"], check=True, capture_output=True)
-        took.append(time.perf_counter() - started)
-    # The best of five: the machine may be busy with other tests.
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(took) < 0.5, took
 
 
