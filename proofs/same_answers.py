@@ -49,7 +49,8 @@ def by_ray(run: Path, rows: list[Any]) -> Answers:
     from warmstart.deploy.label.label_corpus import label
 
     task = Predictor.load(run).task
-    asked = [{name: one for name, one in task.parse_input(*each).items() if one is not None} for each in _numbered(rows)]
+    inputs = [task.parse_input(*each) for each in _numbered(rows)]
+    asked = [{name: value for name, value in row.items() if value is not None} for row in inputs]
     with tempfile.TemporaryDirectory() as place:
         source = Path(place) / "rows.jsonl"
         source.write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
