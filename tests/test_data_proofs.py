@@ -30,7 +30,7 @@ def test_every_kind_with_a_location_is_planted():
     # What belongs to a whole file, the machine, the split or the encoder, not to a line of a file.
     assert left == {
         *("no-file", "no-format", "gzip", "parquet", "hub", "changed", "disk", "encoding-name", "delimited"),
-        *("column-unknown", "part-empty", "cache", "held-out", "window-cut", "entity-inside", "negatives"),
+        *("column-unknown", "part-empty", "cache", "held-out", "fraction", "window-cut", "entity-inside", "negatives"),
     }
 
 

@@ -64,6 +64,18 @@ def test_rows_without_a_label_are_refused_or_dropped_and_counted(encoder, tmp_pa
     assert "unlabelled" in kinds(run)
 
 
+def test_a_fraction_of_the_training_rows_is_used_and_said_while_test_rows_stay(encoder, files, tmp_path):
+    given = {"model": encoder, "train": files["train"], **QUICK, "data.split.test": 0.25}
+    whole = warmstart.fit(**given, out=tmp_path / "whole")
+    half = warmstart.fit(**given, out=tmp_path / "half", **{"data.fraction": 0.5})
+    assert whole.data.parts["train"].rows == 48
+    assert half.data.parts["train"].rows == 24
+    assert half.data.parts["test"] == whole.data.parts["test"]
+    assert "24 of the 48 training rows are used (data.fraction: 0.5" in kinds(half)["fraction"].message
+    with pytest.raises(RecipeError, match=r"data\.fraction: found 1\.5"):
+        warmstart.fit(**given, out=tmp_path / "more", **{"data.fraction": 1.5})
+
+
 def test_a_dev_part_is_measured_too_and_no_test_part_means_no_numbers(encoder, files, tmp_path):
     run = warmstart.fit(
         model=encoder, train=files["train"], out=tmp_path / "run", **QUICK, **{"data.split": {"dev": 0.25, "test": 0}}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from warmstart.data.split import fold_text, row_keys, shared_rows, split_table
+from warmstart.data.split import fold_text, row_keys, shared_rows, split_table, take_fraction
 from warmstart.data.table import from_rows
 from warmstart.errors import DataError, RecipeError
 
@@ -157,3 +157,32 @@ def test_shared_texts_are_found(tmp_path, classify):
     other = table_of(["b C", "D", "e"], "xyx", classify, tmp_path / "b")
     assert shared_rows(one, other, ["text"]).tolist() == [1, 2]
     assert shared_rows(one.select([0, 2]), other, ["text"]).tolist() == [1]
+
+
+@quick
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(0, 3))
+def test_a_smaller_fraction_is_part_of_a_larger_one_and_has_every_class(tmp_path, classify, sizes, seed):
+    labels = [f"c{number}" for number, size in enumerate(sizes) for _ in range(size)]
+    table = table_of([f"text {i}" for i in range(len(labels))], labels, classify, tmp_path)
+    chosen = [set(take_fraction(table, ["text"], "label", fraction, seed)) for fraction in (0.01, 0.1, 0.5, 1)]
+    assert chosen[0] <= chosen[1] <= chosen[2] <= chosen[3] == set(range(len(labels)))
+    assert {labels[index] for index in chosen[0]} == set(labels)
+    counts = Counter(labels[index] for index in chosen[2])
+    assert all(abs(counts[f"c{number}"] - size / 2) <= 1 for number, size in enumerate(sizes))
+
+
+def test_a_fraction_of_many_small_classes_is_near_the_share_of_all(tmp_path, classify):
+    labels = [f"c{i % 77}" for i in range(77 * 130)]
+    table = table_of([f"t{i}" for i in range(len(labels))], labels, classify, tmp_path)
+    assert abs(len(take_fraction(table, ["text"], "label", 0.1, seed=1)) - 1001) < 20
+
+
+def test_a_fraction_keeps_duplicates_together_and_depends_on_rows_and_seed_alone(tmp_path, classify):
+    rows = [{"text": f"t{i // 2}", "label": str(i // 2 % 5)} for i in range(400)]
+    table = from_rows(rows, classify, tmp_path / "a")
+    back = from_rows(rows[::-1], classify, tmp_path / "b")
+    one, two = (take_fraction(each, ["text"], "label", 0.3, seed=3) for each in (table, back))
+    texts = Counter(rows[i]["text"] for i in one)
+    assert set(texts.values()) == {2}
+    assert texts == Counter(rows[::-1][i]["text"] for i in two)
+    assert not np.array_equal(one, take_fraction(table, ["text"], "label", 0.3, seed=4))

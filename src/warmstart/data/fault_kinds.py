@@ -109,6 +109,7 @@ READING = _table(
         "blank-end": "blank lines at the end of the file, which are skipped",
         "cache": "the cached copy of the rows was damaged, so the file was read again",
         "held-out": "how many rows were held out from the training file",
+        "fraction": "how many of the training rows are used, if `data.fraction` is set",
         "negatives": "which rows a ranking model is trained on, and with which negatives",
         "labels-none": "rows without any label, in multi-label data",
         "tag-read": "the scheme that was detected for a CoNLL file's tags",

@@ -6,6 +6,7 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -55,31 +56,73 @@ def split_table(
     the seed, not on the order of the rows.
     """
     _check_parts(parts)
-    hashes = row_keys(table, text_columns)
-    strata = _strata(table, answer)
-    # Rows sorted by key and class: a group has one key, and its class is that of its first row.
-    order = np.lexsort((strata, hashes))
-    starts = np.flatnonzero(np.r_[True, hashes[order][1:] != hashes[order][:-1]])
-    sizes = np.diff(np.r_[starts, len(order)])
-    group_strata = strata[order][starts]
-    chosen = _share(group_strata, sizes, _mix(hashes[order][starts], seed), list(parts.values()))
-    part_of = np.empty(len(order), dtype=np.int64)
-    part_of[order] = np.repeat(chosen, sizes)
+    groups = _groups(table, text_columns, answer, seed)
+    part_of = groups.spread(_share(groups.strata, groups.sizes, groups.priority, list(parts.values())))
     chosen_parts = {name: np.flatnonzero(part_of == number) for number, name in enumerate(parts, 1)}
     for name, indices in chosen_parts.items():
         if not len(indices):
             raise DataError(
                 f"the part {name!r} would be empty: {parts[name]} of {len(table)} rows "
-                f"({len(starts)} different texts). Set a larger fraction, or give more rows or a file of its own.",
+                f"({len(groups.sizes)} different texts). "
+                "Set a larger fraction, or give more rows or a file of its own.",
                 "part-empty",
                 location=Location(table.files[0]),
             )
     return {"train": np.flatnonzero(part_of == 0), **chosen_parts}
 
 
+def take_fraction(table: Table, text_columns: Sequence[str], answer: str | None, fraction: float, seed: int) -> Indices:
+    """Choose a fraction of the rows, in ascending order: of each class the same, and at least one text.
+
+    Rows with the same folded texts are chosen together. With one seed, a smaller fraction is a part of a larger one.
+    """
+    groups = _groups(table, text_columns, answer, seed)
+    order = np.lexsort((groups.priority, groups.strata))
+    sizes = groups.sizes[order]
+    firsts = np.flatnonzero(np.r_[True, np.diff(groups.strata[order]) != 0])
+    counts = np.diff(np.r_[firsts, len(order)])
+    rows = np.repeat(np.add.reduceat(sizes, firsts), counts)
+    before = np.cumsum(sizes) - sizes
+    before -= np.repeat(before[firsts], counts)
+    # A class of its own offset: were every class rounded alike, the total of many small ones would be far off.
+    offset = np.repeat(_mix(groups.priority[order][firsts], seed) / 2.0**64, counts)
+    needed = (before + offset * sizes) / rows  # the fraction from which on a group is chosen
+    needed[firsts] = 0.0
+    chosen = np.empty(len(order), dtype=np.int64)
+    chosen[order] = needed < fraction
+    return np.flatnonzero(groups.spread(chosen))
+
+
 def shared_rows(a: Table, b: Table, text_columns: Sequence[str]) -> Indices:
     """The rows in `a` whose folded texts are also in `b`."""
     return np.flatnonzero(np.isin(row_keys(a, text_columns), row_keys(b, text_columns)))
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Rows with the same folded texts, which stay together: the class, size and rank by chance of each group."""
+
+    strata: Indices
+    sizes: Indices
+    priority: Keys
+    order: Indices
+    """The rows, group by group."""
+
+    def spread(self, chosen: Indices) -> Indices:
+        """A number for each group as one for each row."""
+        rows = np.empty(len(self.order), dtype=np.int64)
+        rows[self.order] = np.repeat(chosen, self.sizes)
+        return rows
+
+
+def _groups(table: Table, text_columns: Sequence[str], answer: str | None, seed: int) -> _Groups:
+    hashes = row_keys(table, text_columns)
+    strata = _strata(table, answer)
+    # Rows sorted by key and class: a group has one key, and its class is that of its first row.
+    order = np.lexsort((strata, hashes))
+    starts = np.flatnonzero(np.r_[True, hashes[order][1:] != hashes[order][:-1]])
+    sizes = np.diff(np.r_[starts, len(order)])
+    return _Groups(strata[order][starts], sizes, _mix(hashes[order][starts], seed), order)
 
 
 def _share(strata: Indices, sizes: Indices, priority: Keys, fractions: list[float]) -> Indices:

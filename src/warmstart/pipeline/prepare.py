@@ -71,7 +71,8 @@ def read_parts(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, 
     stop_at_error(findings)
     answer = schema.answer.name if schema.answer else None
     tables = _hold_out(tables, recipe, grouping_columns(tables["train"], schema), answer, findings)
-    return Parts(handle_leaked_rows(tables, recipe, schema, findings), findings)
+    tables = handle_leaked_rows(tables, recipe, schema, findings)
+    return Parts(_take_fraction(tables, recipe, grouping_columns(tables["train"], schema), answer, findings), findings)
 
 
 def read_rows(recipe: Recipe, cache: Path, progress: Progress, rows: Rows | None = None) -> Parts:
@@ -102,8 +103,7 @@ def _hold_out(
     }
     if not wanted:
         return tables
-    train = tables["train"]
-    seed = recipe.seed if recipe.data.split.seed is None else recipe.data.split.seed
+    train, seed = tables["train"], _split_seed(recipe)
     chosen = split.split_table(train, texts, answer, wanted, seed)
     for part in wanted:
         findings.add(
@@ -113,6 +113,27 @@ def _hold_out(
             f"(data.split.{part}: {wanted[part]}, seed {seed}), duplicates kept on one side",
         )
     return {**tables, **{part: train.select(indices) for part, indices in chosen.items()}}
+
+
+def _take_fraction(
+    tables: dict[str, Table], recipe: Recipe, texts: tuple[str, ...], answer: str | None, findings: Findings
+) -> dict[str, Table]:
+    """Leave out training rows beyond the fraction that the recipe asks for."""
+    fraction = recipe.data.fraction
+    if fraction == 1:
+        return tables
+    train, seed = tables["train"], _split_seed(recipe)
+    chosen = split.take_fraction(train, texts, answer, fraction, seed)
+    findings.add(
+        "fraction",
+        "note",
+        f"{len(chosen):,} of the {len(train):,} training rows are used (data.fraction: {fraction}, seed {seed})",
+    )
+    return {**tables, "train": train.select(chosen)}
+
+
+def _split_seed(recipe: Recipe) -> int:
+    return recipe.seed if recipe.data.split.seed is None else recipe.data.split.seed
 
 
 def handle_leaked_rows(

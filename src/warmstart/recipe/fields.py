@@ -96,6 +96,9 @@ class DataOptions(Options):
     test."""
     split: SplitOptions = SplitOptions()
     """Rows held out from the training file for test and dev, if those have no file of their own."""
+    fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of the training rows to train on, for learning curves: stratified by label, with at least one text of each
+    label, and nested, so that with one seed the rows of 0.01 are among those of 0.1."""
 
     @field_validator("columns", mode="before")
     @classmethod
