@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader
 import warmstart
 from tiny import ARCHITECTURES, save_japanese, save_tiny, tiny_japanese, tiny_tokenizer
 from warmstart.errors import DataError, ModelError, RecipeError
+from warmstart.models.language_model import logits_only_at
 from warmstart.models.loading import load_model, load_tokenizer
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import MEMORY, make_recipe
@@ -263,6 +264,42 @@ def test_a_new_decoder_is_tied_and_learns(name, tmp_path):
 def test_an_encoder_without_a_head_for_masks_is_refused(name, tmp_path):
     with pytest.raises(ModelError, match=f"no MaskedLM head for the architecture {name}"):
         fit(tmp_path / "run", save_tiny(tmp_path / "encoder", name))
+
+
+@pytest.mark.parametrize("name", sorted(set(ARCHITECTURES) - set(NO_HEAD)))
+@pytest.mark.parametrize("objective", ["mlm", "mlm+sop"])
+def test_logits_of_masked_tokens_alone_give_the_loss_and_gradient_of_all(name, objective, tmp_path):
+    one = task(objective=objective)
+    encoder = save_tiny(tmp_path / "encoder", name)
+    tokenizer = load_tokenizer(encoder)
+    model = load_model(encoder, one.auto_class, one.config_kwargs(), tokenizer).model.eval()
+    model = one.extend_model(model, None)
+    features = encoded(one, DOCUMENTS, tokenizer=tokenizer)
+    batch = one.collate(one.features_for_epoch(features, tokenizer, 0, 0, 1), tokenizer)
+    labels = batch.pop("labels")
+
+    def by_formula():
+        """Minus the mean log-probability of the true tokens."""
+        outputs = model(**batch)
+        logits = outputs["prediction_logits"] if "prediction_logits" in outputs else outputs["logits"]
+        logs, where = logits.log_softmax(2), labels["tokens"] != IGNORED
+        return -torch.stack([logs[i, j, labels["tokens"][i, j]] for i, j in where.nonzero()]).mean()
+
+    def at_masked_tokens():
+        with logits_only_at(model, one.loss_positions(labels)):
+            outputs = model(**batch)
+        shapes.append(next(out.shape for name, out in outputs.items() if name in ("prediction_logits", "logits")))
+        return one.loss()(outputs, labels)["mlm"]
+
+    shapes, gradients, losses = [], [], []
+    for loss in (by_formula, at_masked_tokens):
+        model.zero_grad()
+        losses.append(loss())
+        losses[-1].backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
+    assert shapes == [(int((labels["tokens"] != IGNORED).sum()), model.config.vocab_size)]
+    assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-5)
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["bert", "distilbert"])

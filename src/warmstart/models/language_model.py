@@ -1,8 +1,9 @@
-"""What a language model needs beside its stock head: a head for pairs of texts, and a check that it is causal."""
+"""Language models: a head for pairs of texts, logits at chosen tokens alone, and a check that one is causal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,6 +86,22 @@ def _weights(folder: Path, head: PairHead) -> dict[str, torch.Tensor]:
 
 
 @torch.no_grad()
+@contextlib.contextmanager
+def logits_only_at(model: PreTrainedModel, positions: torch.Tensor) -> Iterator[None]:
+    """Within the block, have the head score the vocabulary at these tokens alone: its logits are (tokens, vocabulary).
+
+    Most of what a step of a small model costs is the logits of a large vocabulary, and five in six are not used.
+
+    Args:
+        positions: Which tokens, as a mask of the batch's rows and columns.
+    """
+    handle = model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: (inputs[0][positions],))
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
 def check_causal(model: PreTrainedModel) -> None:
     """Refuse an encoder in which a token attends to those after it: it could copy what it is to predict."""
     ids = torch.arange(1, 9, device=model.device).unsqueeze(0)

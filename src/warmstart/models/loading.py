@@ -226,7 +226,8 @@ def _from_file(
         output_loading_info=True,
         **options,
     )
-    check_finite(name, model)
+    # What the file does not have may still be uninitialized memory here.
+    check_finite(name, model, {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
     return model, report
 
 

@@ -219,6 +219,9 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
             counts[self.order] = int((batch["labels"]["follows"] != IGNORED).sum())
         return counts
 
+    def loss_positions(self, labels: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        return labels["tokens"] != IGNORED
+
     def loss(self, label_smoothing: float = 0.0) -> LossFunction | None:
         super().loss(label_smoothing)
 
@@ -360,10 +363,16 @@ def _pair_logits(outputs: Outputs) -> torch.Tensor:
 
 
 def _mean(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """The mean cross-entropy where there is a label; 0 where there is none."""
-    masked_positions = labels != IGNORED
-    total = F.cross_entropy(logits[masked_positions].float(), labels[masked_positions], reduction="sum")
-    return total / masked_positions.sum().clamp(min=1)
+    """The mean cross-entropy where there is a label; 0 where there is none.
+
+    Args:
+        logits: Those of every label, or of those alone that are not ignored.
+    """
+    labelled = labels != IGNORED
+    if logits.dim() > labels.dim():
+        logits = logits[labelled]
+    total = F.cross_entropy(logits.float(), labels[labelled], reduction="sum")
+    return total / labelled.sum().clamp(min=1)
 
 
 def _share(total: float, count: float) -> float:

@@ -18,12 +18,13 @@ from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from warmstart.errors import RecipeError, TrainingError
+from warmstart.models.language_model import logits_only_at
 from warmstart.models.layer_map import LayerMap
 from warmstart.runtime.signals import StopRequest
 from warmstart.storage.files import write_text
 from warmstart.storage.json_files import JsonObject
 from warmstart.tasks.base import Batch
-from warmstart.tasks.shared.protocols import CountsLossItems, VariesByEpoch
+from warmstart.tasks.shared.protocols import CountsLossItems, ScoresTokens, VariesByEpoch
 from warmstart.training.batches import EpochBatchSampler, EpochDataLoader, EpochDataset, LengthGroupedBatchSampler
 from warmstart.training.callbacks import GradualUnfreezing
 from warmstart.training.callbacks.gradual_unfreezing import count_phases
@@ -193,13 +194,20 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         if self.settings.r_drop:
             inputs = duplicate_batch(inputs)
         labels = inputs.pop("labels") if self.own_loss else None
-        outputs = model(**inputs)
+        outputs = self.forward(model, inputs, labels)
         loss = self.own_loss(outputs, labels) if self.own_loss else outputs["loss"]
         if self.settings.r_drop:
             logits = self.task.r_drop_logits(outputs, labels)
             loss = loss + self.settings.r_drop / 2 * divergence(logits, self.model.config.problem_type)
         loss = self.weigh_loss(loss)
         return (loss, outputs) if return_outputs else loss
+
+    def forward(self, model: nn.Module, inputs: Batch, labels: Any) -> Any:
+        """The model's outputs, with logits of the vocabulary only where the loss needs them."""
+        if labels is None or not isinstance(self.task, ScoresTokens):
+            return model(**inputs)
+        with logits_only_at(self.model, self.task.loss_positions(labels)):
+            return model(**inputs)
 
     def weigh_loss(self, loss: torch.Tensor | Mapping[str, torch.Tensor]) -> torch.Tensor:
         """The sum of a loss's parts, each weighted so that the gradient of a step is that of the mean over its items.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from warmstart.errors import ModelError
@@ -10,10 +11,14 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-def check_finite(name: str, model: nn.Module) -> None:
-    """Refuse a model with a weight that is NaN or infinite."""
+def check_finite(name: str, model: nn.Module, new: Collection[str] = ()) -> None:
+    """Refuse a model with a weight that is NaN or infinite.
+
+    Args:
+        new: Weights that are not the file's.
+    """
     for key, parameter in model.named_parameters():
-        if not parameter.is_meta and not bool(parameter.isfinite().all()):
+        if key not in new and not parameter.is_meta and not bool(parameter.isfinite().all()):
             raise ModelError(
                 f"{name}: {key} has values that are NaN or infinite, so its answers would be NaN; the file is damaged, "
                 "or its training failed"

@@ -16,6 +16,7 @@ from warmstart.text.windows import Window
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    import torch
     from torch import nn
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -106,6 +107,15 @@ class CountsLossItems(Protocol):
 
         A loss that is one number has one part, whose name is "".
         """
+        ...
+
+
+@runtime_checkable
+class ScoresTokens(Protocol):
+    """Has a loss over a vocabulary at some of the tokens: a training step computes no other logits."""
+
+    def loss_positions(self, labels: Any) -> torch.Tensor:
+        """At which tokens the loss needs logits, as a mask of the batch's rows and columns."""
         ...
 
 
