@@ -60,6 +60,7 @@ def test_no_verb_opens_a_socket_for_local_use(encoder, files, tmp_path):
         ["sweep", recipe, "--search", "training.learning_rate=1e-4,1e-3", "--out", tmp_path / "sweep"],
         ["report", run],
         ["show", run],
+        ["verify", run],
         ["doctor"],
     ]
     assert {words[0] for words in verbs} | ELSEWHERE >= set(VERBS)

@@ -22,7 +22,14 @@ from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.text.windows import Window
 from warmstart.training.job import TrainingHooks, TrainingJob
 from warmstart.training.r_drop import divergence, duplicate_batch
-from warmstart.training.schedules import SCHEDULES, Phases, lr_factor, make_scheduler, undo_bias_correction
+from warmstart.training.schedules import (
+    SCHEDULES,
+    Phases,
+    lr_factor,
+    lr_factor_in,
+    make_scheduler,
+    undo_bias_correction,
+)
 from warmstart.training.settings import Settings
 from warmstart.training.train import train
 
@@ -91,6 +98,7 @@ def test_each_phase_has_the_papers_triangle():
     assert rates == pytest.approx(expected)
     assert Phases(20, 8).locate(49, 50) == (9, 10), "a training that ends in a phase ends its schedule, too"
     assert Phases(20, 8).locate(40, 40) == (20, 20)
+    assert [lr_factor_in(Phases(1, 3), "linear", step, 3) for step in range(3)] == [1.0] * 3, "a phase of one step"
 
 
 def test_a_layer_starts_with_a_schedule_of_its_own(encoder, files, tmp_path):

@@ -24,7 +24,7 @@ from warmstart.report.blocks import (
 from warmstart.report.charts import WIDE, ChartTexts, HeatCell, heat_map, lines, round_steps
 from warmstart.report.run_facts import RunFacts
 from warmstart.training.callbacks.gradual_unfreezing import count_phases, trainable_layers
-from warmstart.training.schedules import Phases, lr_factor
+from warmstart.training.schedules import Phases, lr_factor_in
 
 POINTS = 200
 """The most points of a line."""
@@ -152,9 +152,8 @@ def _factor(facts: RunFacts, step: float, lowest: float, phases: Phases | None) 
     """The factor of the peak learning rates at a step: by the schedule, or as logged where that does not hold."""
     training, settings = facts.run.training, facts.run.recipe.training
     if settings.early_stopping_patience is None and settings.adam_bias_correction:
-        place = (int(step), training.steps)
-        own_step, own_steps = phases.locate(*place) if phases else place
-        return lr_factor(settings.lr_schedule, own_step, own_steps, settings.warmup, settings.lr_ratio)
+        shape = (settings.warmup, settings.lr_ratio)
+        return lr_factor_in(phases, settings.lr_schedule, int(step), training.steps, *shape)
     steps = [_value(entry, "step") for entry in training.history]
     factors = [_value(entry, RATE) / lowest for entry in training.history]  # logged is that of the lowest layer
     return float(np.interp(step, steps, factors))

@@ -68,6 +68,17 @@ def lr_factor(name: str, step: int, steps: int, warmup: float = 0.1, lr_ratio: f
     return form(min((step - warmup_steps) / max(steps - warmup_steps, 1), 1.0), low)
 
 
+def lr_factor_in(
+    phases: Phases | None, name: str, step: int, steps: int, warmup: float = 0.1, lr_ratio: float = 32.0
+) -> float:
+    """The same where each phase has a schedule of its own; without phases, that of the whole training."""
+    if phases is None:
+        return lr_factor(name, step, steps, warmup, lr_ratio)
+    own_step, own_steps = phases.locate(step, steps)
+    # A phase of a single step would be all warm-up, at a learning rate of 0.
+    return 1.0 if own_steps == 1 else lr_factor(name, own_step, own_steps, warmup, lr_ratio)
+
+
 def make_scheduler(
     optimizer: Optimizer,
     name: str,
@@ -86,8 +97,7 @@ def make_scheduler(
     check_schedule(name)
 
     def factor(step: int) -> float:
-        own_step, own_steps = phases.locate(step, steps) if phases else (step, steps)
-        value = lr_factor(name, own_step, own_steps, warmup, lr_ratio)
+        value = lr_factor_in(phases, name, step, steps, warmup, lr_ratio)
         return value * undo_bias_correction(step, uncorrected_betas) if uncorrected_betas else value
 
     return LambdaLR(optimizer, factor)
