@@ -123,7 +123,7 @@ def load_model(
         if not reused and (is_pooled(saved) or is_pooled(wanted)):
             return _move_encoder(name, saved, wanted, pooled_class(auto_class) if is_pooled(wanted) else cls)
         model, report = _from_file(cls, name, wanted, ignore_mismatched_sizes=not head.reuse)
-    new = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
+    new = _new_keys(report)
     layers = LayerMap.of(model)
     # A head may be new only where the folder has none; the encoder's tensors must all be there.
     allowed = set() if reused else _head_names(model, layers)
@@ -227,8 +227,13 @@ def _from_file(
         **options,
     )
     # What the file does not have may still be uninitialized memory here.
-    check_finite(name, model, {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
+    check_finite(name, model, _new_keys(report))
     return model, report
+
+
+def _new_keys(report: _Report) -> set[str]:
+    """The weights that the folder does not have, or has in another shape."""
+    return {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
 
 
 def _move_encoder(
