@@ -1,5 +1,8 @@
 """The parts of ranking by themselves: losses, who is set against whom, the closest vectors, the measures."""
 
+import pickle
+
+import datasets
 import numpy as np
 import pytest
 import torch
@@ -10,9 +13,11 @@ from torch.nn import functional as F
 from tiny import tiny_config, tiny_tokenizer
 from warmstart.models.bi_encoder import BiEncoder
 from warmstart.models.heads.pooled import build_encoder
+from warmstart.tasks.rank import Rank, RankOptions
 from warmstart.tasks.shared import metrics, negatives
 from warmstart.tasks.shared import ranking_losses as ranking
 from warmstart.tasks.shared.nearest_neighbours import Neighbours
+from warmstart.tasks.shared.relevant_pairs import text_key
 
 
 def vectors(count, seed=0, width=8):
@@ -42,6 +47,39 @@ def test_a_document_that_is_relevant_elsewhere_in_the_batch_is_hidden():
         [hidden, other, own, hidden, hidden],
         [other, other, hidden, other, own],
     ]
+
+
+def test_a_document_that_a_row_of_another_batch_says_is_relevant_is_hidden():
+    texts = [[[1, 5], [1, 7]], [[1, 6], [1, 8]], [[1, 5], [1, 8]], [[1, 6], [1, 9], [1, 7]]]
+    rows = datasets.Dataset.from_dict({"input_ids": texts, "labels": [1.0] * 4})
+    task = Rank(RankOptions())
+    task.read_training_rows(rows)
+    batch = task.collate(rows.to_list()[:2], tiny_tokenizer("bert"))
+    # By the third row, the second document is relevant to the first query too; the negative of the last is no such row.
+    assert batch["labels"].tolist() == [[ranking.OWN, ranking.HIDDEN], [ranking.OTHER, ranking.OWN]]
+    scores = torch.tensor([[0.5, 0.9], [0.1, 0.4]])
+    expected = -torch.log_softmax(20 * scores[1], dim=0)[1] / 2  # the first query has nothing to be confused with
+    torch.testing.assert_close(ranking.in_batch_negatives(20.0)(scores, batch["labels"]), expected)
+
+
+def test_the_same_relevance_is_known_in_a_worker_of_the_data_loader():
+    task = Rank(RankOptions())
+    task.read_training_rows(datasets.Dataset.from_dict({"input_ids": [[[1, 5], [1, 7]], [[1, 5], [1, 8]]]}))
+    other = pickle.loads(pickle.dumps(task)).relevant_pairs  # noqa: S301
+    assert set(other.documents_of(text_key([1, 5]))) == {text_key([1, 7]), text_key([1, 8])}
+    assert other.documents_of(text_key([1, 7])) == []
+
+
+def test_a_given_negative_that_another_row_says_is_relevant_is_left_out():
+    columns = {
+        "query": ["a", "a", "b"],
+        "document": ["x", "y", "z"],
+        "negative": ["y", "n", "x"],
+        "label": [1, 1, 1],
+    }
+    rows, texts, notes = negatives.arrange(columns, negatives.Wanted(1, 0), lambda texts, side: None, seed=0)
+    assert (rows, texts) == ([0, 1, 2], [[], ["n"], ["x"]])
+    assert notes[1].startswith("1 negatives are left out")
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=8))

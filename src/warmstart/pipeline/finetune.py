@@ -50,6 +50,7 @@ from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import (
     ArrangesRows,
     ExtendsModel,
+    KnowsTrainingRows,
     ReadsWindows,
     TunesOnDev,
     WritesLibraryFiles,
@@ -142,6 +143,8 @@ def prepare_training(
         train_rows = arrange(train_rows, embedder, work / "arranged.arrow", parts.findings, recipe.seed)
     encoder = RowEncoder(task, tokenizer, window)
     rows, truncation = encoder.encode(train_rows, path, progress, parts.findings)
+    if isinstance(task, KnowsTrainingRows):
+        task.read_training_rows(rows)
     settings = settings_of(recipe)
     check_training(TrainingJob(loaded.model, task, tokenizer, rows, settings), has_dev="dev" in parts.tables)
     identity_ = identity(recipe, parts, checksum(path)["sha256"])

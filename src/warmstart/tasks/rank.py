@@ -33,13 +33,17 @@ from warmstart.tasks.shared import ranking_losses as ranking
 from warmstart.tasks.shared.error_tables import ranks_table, table
 from warmstart.tasks.shared.nearest_neighbours import Vectors
 from warmstart.tasks.shared.relevance import first_ranks, judgements
+from warmstart.tasks.shared.relevant_pairs import RelevantPairs, text_key
 from warmstart.tasks.shared.text_inputs import encode_texts, nested, pad
 from warmstart.text.windows import Window
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from torch import nn
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+ROWS = 1000
+"""Training rows that are read at a time."""
 HARDEST = 10
 """Queries that an error analysis names."""
 LABEL = "how relevant the document is, 0 for not; set `task: {name: rank, rows: pairs}` if every document is"
@@ -133,6 +137,7 @@ class Rank(Task[RankOptions, RankFeature]):
         super().__init__(options, pair=True)
         self.cross = options.encoder == "cross"
         self.supports_r_drop = self.cross
+        self.relevant_pairs = RelevantPairs.of(())
 
     @classmethod
     def schema(cls, options: RankOptions) -> Schema:
@@ -276,37 +281,30 @@ class Rank(Task[RankOptions, RankFeature]):
             relevant = [value for feature in features for value in _relevant(feature)]
             batch["labels"] = torch.tensor(relevant, dtype=torch.float)
         else:
-            keys = [[tuple(ids) for ids in feature["input_ids"]] for feature in features]
-            batch["labels"] = ranking.roles([query for query, *_ in keys], [row for _, *row in keys])
+            keys = [list(map(text_key, feature["input_ids"])) for feature in features]
+            known = self.relevant_pairs.documents_of
+            batch["labels"] = ranking.roles([query for query, *_ in keys], [row for _, *row in keys], known)
         return batch
 
     # Training.
 
     @property
     def arranges_rows(self) -> bool:
-        return not self.cross or bool(self.options.hard_negatives) or self.options.loss == "margin"
+        options = self.options
+        return not self.cross or bool(options.hard_negatives) or options.loss == "margin" or options.rows == "triplets"
 
     def arrange_rows(
         self, columns: Columns, vectors: Callable[[Sequence[str], str], Vectors], seed: int
     ) -> tuple[list[int], dict[str, list[Any]], list[str]]:
-        queries, documents, labels = columns["query"], columns["document"], columns["label"]
-        known = negatives.KnownRelevance.from_rows(queries, documents, labels)
-        rows = [row for row, label in enumerate(labels) if label > 0]
-        chosen = negatives.judged(known, rows, self.options.negatives, seed)
-        notes = [f"{len(rows):,} of {len(labels):,} training rows are relevant, and are trained on"]
-        if any(chosen):
-            notes[0] += f", with {sum(map(len, chosen)):,} documents judged not relevant"
-        if self.options.hard_negatives:
-            both = vectors(known.queries, "query"), vectors(known.documents, "document")
-            mined = negatives.mined(known, rows, self.options.hard_negatives, *both)
-            chosen = [
-                [*a, *(document for document in b if document not in a)] for a, b in zip(chosen, mined, strict=True)
-            ]
-            notes.append(f"{sum(map(len, mined)):,} hard negatives were mined among the documents close to a query")
-        texts = [[known.documents[number] for number in row] for row in chosen]
-        if "negative" in columns:
-            texts = [[columns["negative"][row], *more] for row, more in zip(rows, texts, strict=True)]
+        wanted = negatives.Wanted(self.options.negatives, self.options.hard_negatives)
+        rows, texts, notes = negatives.arrange(columns, wanted, vectors, seed)
         return rows, {"negatives": texts}, notes
+
+    def read_training_rows(self, rows: Dataset) -> None:
+        if not self.cross:  # each of its documents is learned by itself
+            batches = rows.select_columns(["input_ids"]).iter(batch_size=ROWS)
+            texts = (row for batch in batches for row in batch["input_ids"])
+            self.relevant_pairs = RelevantPairs.of((text_key(row[0]), text_key(row[1])) for row in texts)
 
     def embedding_model(self, model: Any) -> nn.Module:
         return BiEncoder(model.base_model, self.options.pooling) if self.cross else model

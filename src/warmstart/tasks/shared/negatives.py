@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
+from warmstart.tasks.base import Columns
 from warmstart.tasks.shared.nearest_neighbours import Neighbours, Vectors
 
 MAX_SHARE = 0.95
@@ -16,6 +18,16 @@ DEPTH = 100
 """How many of the closest documents are searched beyond the known ones."""
 QUERIES = 1024
 """Queries searched at a time."""
+
+Key = TypeVar("Key", int, str)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How many negatives of each kind a row is trained with."""
+
+    judged: int
+    mined: int
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,8 @@ class KnownRelevance:
     """By query, its relevant documents."""
     not_relevant: Mapping[int, tuple[int, ...]]
     """By query, the documents that were judged not relevant, in the order of the rows."""
+    number_of: Mapping[str, int] = field(repr=False)
+    """The number of each document."""
 
     @classmethod
     def from_rows(cls, queries: Sequence[str], documents: Sequence[str], labels: Sequence[float]) -> KnownRelevance:
@@ -54,7 +68,47 @@ class KnownRelevance:
             {query: frozenset(some) for query, some in relevant.items()},
             # A document judged both ways counts as relevant.
             {query: tuple(d for d in some if d not in relevant.get(query, ())) for query, some in not_relevant.items()},
+            by_document,
         )
+
+    def is_relevant(self, row: int, document: str) -> bool:
+        """Whether any row says that a document is relevant to the query of this row."""
+        return self.number_of.get(document, -1) in self.relevant.get(int(self.query_of[row]), ())
+
+
+def arrange(
+    columns: Columns, wanted: Wanted, vectors: Callable[[Sequence[str], str], Vectors], seed: int
+) -> tuple[list[int], list[list[str]], list[str]]:
+    """The rows with a relevant document, the negatives of each, and notes for the user.
+
+    Args:
+        columns: Of all training rows.
+        vectors: Gives the vectors of texts, of the side `query` or `document`.
+    """
+    known = KnownRelevance.from_rows(columns["query"], columns["document"], columns["label"])
+    rows = [row for row, label in enumerate(columns["label"]) if label > 0]
+    chosen = judged(known, rows, wanted.judged, seed)
+    notes = [f"{len(rows):,} of {len(columns['label']):,} training rows are relevant, and are trained on"]
+    if any(chosen):
+        notes[0] += f", with {sum(map(len, chosen)):,} documents judged not relevant"
+    if wanted.mined:
+        both = vectors(known.queries, "query"), vectors(known.documents, "document")
+        close = mined(known, rows, wanted.mined, *both)
+        chosen = [_joined(*pair) for pair in zip(chosen, close, strict=True)]
+        notes.append(f"{sum(map(len, close)):,} hard negatives were mined among the documents close to a query")
+    texts = [[known.documents[number] for number in row] for row in chosen]
+    if "negative" in columns:
+        given = [columns["negative"][row] for row in rows]
+        wrong = [known.is_relevant(row, text) for row, text in zip(rows, given, strict=True)]
+        texts = [more if no else _joined([text], more) for text, more, no in zip(given, texts, wrong, strict=True)]
+        if any(wrong):
+            notes.append(f"{sum(wrong):,} negatives are left out: another row says that they are relevant to the query")
+    return rows, texts, notes
+
+
+def _joined(first: list[Key], second: list[Key]) -> list[Key]:
+    """Both lists, the second without what the first has."""
+    return first + [item for item in second if item not in first]
 
 
 def judged(known: KnownRelevance, rows: Sequence[int], count: int, seed: int) -> list[list[int]]:

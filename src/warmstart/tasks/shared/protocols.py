@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import torch
+    from datasets import Dataset
     from torch import nn
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -140,6 +141,15 @@ class ArrangesRows(Protocol):
 
     def embedding_model(self, model: Any) -> nn.Module:
         """A model that gives vectors, with the encoder of `model`."""
+        ...
+
+
+@runtime_checkable
+class KnowsTrainingRows(Protocol):
+    """Must know of all training rows to make a batch of some."""
+
+    def read_training_rows(self, rows: Dataset) -> None:
+        """Called with the features of all rows, before any of them is in a batch."""
         ...
 
 

@@ -5,7 +5,8 @@ The candidates of every query are all documents of the batch; `roles` has what e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
 
 import torch
 from torch.nn import functional as F
@@ -14,21 +15,27 @@ OWN, NEGATIVE, OTHER, HIDDEN = 1, 2, 0, -1
 """The query's document, a negative of its own row, a document of another row, and one that must not count."""
 
 RankingLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Key = TypeVar("Key", bound=Hashable)
 
 
-def roles(queries: Sequence[Hashable], documents: Sequence[Sequence[Hashable]]) -> torch.Tensor:
+def roles(
+    queries: Sequence[Key],
+    documents: Sequence[Sequence[Key]],
+    known: Callable[[Key], Iterable[Key]] = lambda query: (),
+) -> torch.Tensor:
     """What each document of a batch is to each query, of shape (queries, documents).
 
-    A document that is relevant to the same query in another row of the batch is hidden from it, in whatever row:
-    it would be learned as not relevant.
+    A document that another row says is relevant to the same query is hidden from it, in whatever row of the batch it
+    is: it would be learned as not relevant.
 
     Args:
         queries: Anything that is equal for equal texts.
         documents: Of each row its document, then its negatives.
+        known: Gives the documents that rows of other batches say are relevant to a query.
     """
-    relevant: dict[Hashable, set[Hashable]] = {}
+    relevant = {query: set(known(query)) for query in set(queries)}
     for query, (own, *_) in zip(queries, documents, strict=True):
-        relevant.setdefault(query, set()).add(own)
+        relevant[query].add(own)
     flat = [document for row in documents for document in row]
     matrix = torch.full((len(queries), len(flat)), OTHER)
     start = 0
