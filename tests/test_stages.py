@@ -8,12 +8,14 @@ from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 import warmstart
-from small import FAST
+from small import FAST, reviews
 from test_resume import Crash, Trouble, crash
+from tiny import save_tiny
 from warmstart.cli.main import app
 from warmstart.errors import RecipeError
 from warmstart.evaluation.run import RunFolder
-from warmstart.recipe import load_recipe, make_recipe
+from warmstart.pipeline.run_recipe import plan_stages
+from warmstart.recipe import StageOptions, load_recipe, make_recipe
 
 PRETRAIN = {"pretrain": {"max_tokens": 32, "steps": 6, "training": {"precision": "fp32", "batch_size": 8}}}
 SAVES = {"checkpoints": {"every_steps": 2, "when_finished": "keep"}}
@@ -122,6 +124,39 @@ def test_texts_of_files_and_of_the_task_itself(fit, cache, tmp_path):
     rows = json.loads((kept(cache)[0] / "data.json").read_text())["parts"]
     own = len((tmp_path / "run" / "recipe.yaml").read_text()) and RunFolder(tmp_path / "run").data.parts["train"].rows
     assert rows["train"]["rows"] + rows["test"]["rows"] == own + 40
+
+
+def test_cross_domain_is_the_domain_of_the_task_and_others(encoder, files, cache, tmp_path):
+    """As in Sun et al. 2019, section 3.2: "both the same and other different domains to a target task"."""
+    far = tmp_path / "far.txt"
+    far.write_text("a sermon on snow\n\na sermon on rain\n")
+    own = [text for text, _ in reviews(64)]
+    for listed in ([str(far)], ["within-task", str(far)]):  # named or not, its own texts come once
+        stage = {"pretrain": {**PRETRAIN["pretrain"], "corpus": {"cross-domain": listed}}}
+        recipe = make_recipe({"model": encoder, "data.train": files["train"], "data.test": files["test"]})
+        [planned] = plan_stages(recipe.model_copy(update={"stages": [StageOptions.model_validate(stage)]}))
+        assert list(planned.texts) == [*own, "a sermon on snow", "a sermon on rain"]
+
+
+@pytest.mark.parametrize("name", ["within-task", "in-domain", "cross-domain"])
+@pytest.mark.parametrize("kind", ["bert", "distilbert"])
+def test_shipped_pretraining_also_predicts_the_next_sentence(name, kind, cache, files, tmp_path, monkeypatch):
+    """With any encoder for masked tokens, and where rows have one sentence: then it predicts tokens alone."""
+    monkeypatch.chdir(tmp_path)
+    texts = [f"{text}. The plot was bad! I loved it. It was long." for text, _ in reviews(64, start=100)]
+    for file in ("in-domain.txt", "cross-domain.txt"):
+        (tmp_path / file).write_text("\n\n".join(texts))
+    [stage] = load_recipe(f"recipes:{name}", {"model": "m", "data.train": "x"}).stages
+    assert stage.pretrain.objective == "mlm+nsp"
+    short = {**stage.pretrain.model_dump(exclude_unset=True), **PRETRAIN["pretrain"], "steps": 2}
+    given = {"model": str(save_tiny(tmp_path / kind, kind)), "train": files["train"], "test": files["test"]}
+    notes = Trouble()
+    run = warmstart.fit(
+        f"recipes:{name}", out=tmp_path / "run", progress=notes, stages=[{"pretrain": short}], **given, **LEARN
+    )
+    numbers = json.loads((run.folder / "stages/01-pretrain/stage.json").read_text())["metrics"]["test"]
+    assert (numbers["nsp_pairs"] > 0) == (name != "within-task"), "rows of the task have one sentence each"
+    assert any("has no head for pairs" in line for line in notes.said) == (kind == "distilbert")
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,16 @@ def add_pair_head(model: PreTrainedModel, folder: Path | None) -> None:
     model.register_forward_hook(add, with_kwargs=True)
 
 
+def pair_head_note(model: nn.Module) -> str | None:
+    """What to tell of a head for pairs that is our own; None where the model has none, or a stock one."""
+    if not hasattr(model, NAME):
+        return None
+    return (
+        f"{model.config.model_type} has no head for pairs of sentences in transformers: a new one is trained with it, "  # type: ignore[union-attr]
+        "and fine-tuning on another task leaves it out"
+    )
+
+
 def _weights(folder: Path, head: PairHead) -> dict[str, torch.Tensor]:
     """The head's weights, which are saved with the model's."""
     weights: dict[str, torch.Tensor] = {}

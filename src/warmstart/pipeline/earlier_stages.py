@@ -211,7 +211,7 @@ def _texts(
             train = parts.tables["train"]
             kinds = {column.name for column in schema if column.kind in ("text", "texts") and not column.answer}
             names = tuple(name for name in train.rows.column_names if name in kinds)
-            tables.append((train, names))
+            tables += [(train, names)] if names else []
             sources[f"data.{number}"] = f"{train.fingerprint} {' '.join(names)}"
             continue
         reading = DataOptions(train=file).reading("train")
@@ -219,7 +219,7 @@ def _texts(
         rows = table.load(Source(**reading), tasks.schema_of("masked", {}), cache, Findings(), progress=progress)
         tables.append((rows, ("text",)))
         sources[f"data.{number}"] = rows.fingerprint
-    if not any(names for _, names in tables):
+    if not tables:
         raise RecipeError(
             "pretrain.corpus: found within-task, but the rows of this task hold no text; name files instead"
         )

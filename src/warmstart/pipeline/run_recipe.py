@@ -12,12 +12,12 @@ from warmstart.evaluation.evaluate import evaluate
 from warmstart.evaluation.predictions import PREDICTION_FILES
 from warmstart.evaluation.records import data as data_record
 from warmstart.evaluation.records import forgetting as forgetting_record
-from warmstart.evaluation.records import metrics as metrics_record
 from warmstart.evaluation.records.files import write_record
-from warmstart.evaluation.records.metrics import Metrics, write_metrics
+from warmstart.evaluation.records.metrics import Metrics, finish_run
 from warmstart.evaluation.run import ENVIRONMENT, RunFolder, begin_run
 from warmstart.inference.predictor import Predictor
 from warmstart.models.from_scratch import EncoderShape, make_encoder
+from warmstart.models.language_model import pair_head_note
 from warmstart.pipeline.claim import claimed
 from warmstart.pipeline.earlier_stages import EarlierStage, stages_before, with_reference
 from warmstart.pipeline.finetune import check_before_stages, finetune, prepare_training, saving_of
@@ -79,13 +79,15 @@ def run_recipe(
                     reuse_finetuning(done, folder, progress)
                 return RunFolder(folder)
             ready = prepare_training(start, parts, work, progress, len(stages) + 1, cache_folder())
+            if note := pair_head_note(ready.loaded.model):
+                progress.log(note)
             saving = saving_of(recipe, ready, folder, resume_anyway)
             if main:
                 _begin(folder, recipe, parts, stages)
         finetune(ready, saving, folder, progress, measured)
         with processes.main_process_first():
             if main:
-                write_metrics(measure_run(folder, parts, progress), folder / metrics_record.FILE)
+                finish_run(measure_run(folder, parts, progress), folder)
                 if stages:
                     register_finetuning(start, parts, stages[-1], folder, cache_folder())
     return RunFolder(folder)

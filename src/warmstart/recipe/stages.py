@@ -12,7 +12,8 @@ from warmstart.recipe.multitask import MultitaskOptions
 
 WITHIN = "within-task"
 """Stands for the texts of the recipe's own training rows."""
-DOMAINS = ("in-domain", "cross-domain")
+CROSS = "cross-domain"
+DOMAINS = ("in-domain", CROSS)
 """Kinds of other texts, by how close they are to the task's; each lists files."""
 Corpus = dict[Literal["in-domain", "cross-domain"], list[str | FileOptions]]
 
@@ -46,11 +47,12 @@ class PretrainOptions(Options):
     """Pretraining on raw text before fine-tuning: continued pretraining, or that of an encoder trained from scratch."""
 
     corpus: Literal["within-task"] | Corpus = "within-task"
-    """The texts: `within-task`, those of the recipe's own training rows; `in-domain: [files]`, from the same domain; or
-    `cross-domain: [files]`, from others. A file may be a mapping with `file` and `columns`, or `within-task` itself."""
+    """The texts (Sun et al. 2019): `within-task`, those of the recipe's own training rows; `in-domain: [files]`, from
+    the same domain; or `cross-domain: [files]`, from other domains, which are added to those of the training rows. A
+    file may be a mapping with `file` and `columns`, or `within-task` itself."""
     objective: Literal["mlm", "mlm+nsp", "mlm+sop", "clm"] = "mlm"
     """The objective: masked language modeling (`mlm`), also with next-sentence prediction (`mlm+nsp`) or sentence-order
-    prediction (`mlm+sop`); or causal language modeling (`clm`)."""
+    prediction (`mlm+sop`), which need rows of several sentences; or causal language modeling (`clm`)."""
     task: Values = {}
     """Other options of the task `masked`, such as `mlm_probability` and `masking`."""
     max_tokens: Annotated[int, Field(ge=8)] = 128
@@ -86,7 +88,11 @@ class PretrainOptions(Options):
     @property
     def files(self) -> list[str | FileOptions]:
         """The files of texts, in order; `within-task` for the task's own."""
-        return [WITHIN] if isinstance(self.corpus, str) else next(iter(self.corpus.values()))
+        if isinstance(self.corpus, str):
+            return [WITHIN]
+        [(kind, listed)] = self.corpus.items()
+        # Sun et al. (2019) pretrain on the target's own domain and others, not on others alone.
+        return [WITHIN, *listed] if kind == CROSS and WITHIN not in listed else listed
 
 
 class StageOptions(Options):
