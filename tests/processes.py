@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,12 @@ def finish(command: list[Any], seconds: float = PATIENCE, **more: Any) -> subpro
     with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more) as process:
         out, err = process.communicate(timeout=seconds)
     return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def finish_together(command: list[Any], count: int) -> list[subprocess.CompletedProcess[str]]:
+    """Run a command so many times side by side, each to its end."""
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(finish, count * [command]))
 
 
 @contextlib.contextmanager

@@ -91,18 +91,16 @@ def test_the_claim_of_a_killed_process_is_free_at_once(settings):
         assert warmstart.fit(**settings).metrics
 
 
-def test_several_processes_of_one_training_share_a_claim_and_end_together_where_another_has_it(settings):
+def test_several_processes_of_one_training_end_together_where_another_has_the_folder(settings):
+    """That they share a claim where it is free is seen in test_torchrun.py, whose trainings would refuse each other."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    short = ["--batch-size", "16", "--epochs", "1", "--set", "training.precision=fp32"]
     with holding(settings["out"]) as other:
         assert other.stdout.readline() == "held\n"
-        refused = finish([*launcher, *command(settings), *short])
+        refused = finish([*launcher, *command(settings)])
         assert refused.returncode
         assert f"process {other.pid} on " in refused.stderr
         other.communicate("\n")
     assert not settings["out"].exists(), "a claim leaves nothing behind"
-    done = finish([*launcher, *command(settings), *short])
-    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_a_folder_that_is_no_run_is_not_touched(settings):

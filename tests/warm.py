@@ -60,7 +60,7 @@ def start(folder: Path, python: str | Path = sys.executable):
 
 
 def serve(address: str) -> None:
-    """Answer requests, one after the other."""
+    """Answer requests, each in a fork of its own."""
     import datasets  # noqa: F401
     import sklearn.metrics  # noqa: F401
     import transformers.trainer  # noqa: F401
@@ -72,26 +72,37 @@ def serve(address: str) -> None:
         server.bind(f"{address}.new")
         server.listen()
         Path(f"{address}.new").rename(address)
+        # Who answers a request is a fork of its own, so that several commands can run side by side. None is waited for.
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         while True:
             sock, _ = server.accept()
             with sock:
-                size, streams, _, _ = socket.recv_fds(sock, 8, 3)
-                request = b""
-                while len(request) < int.from_bytes(size, "big"):
-                    request += sock.recv(1 << 16)
-                child = os.fork()
-                if not child:
-                    _run(streams, *json.loads(request))
-                for stream in streams:
-                    os.close(stream)
-                ended = os.pidfd_open(child)
-                # The one who asked may go first, where a test gave up on it: the command goes with it.
-                if ended not in select.select([ended, sock], [], [])[0]:
-                    os.kill(child, signal.SIGKILL)
-                os.close(ended)
-                _, status = os.waitpid(child, 0)
-                with contextlib.suppress(BrokenPipeError):
-                    sock.sendall(str(os.waitstatus_to_exitcode(status) % 256).encode())
+                if not os.fork():
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                    server.close()
+                    _answer(sock)
+
+
+def _answer(sock: socket.socket) -> None:
+    """In a fork: run what one request asks for, give its exit code, and leave."""
+    size, streams, _, _ = socket.recv_fds(sock, 8, 3)
+    request = b""
+    while len(request) < int.from_bytes(size, "big"):
+        request += sock.recv(1 << 16)
+    child = os.fork()
+    if not child:
+        sock.close()
+        _run(streams, *json.loads(request))
+    for stream in streams:
+        os.close(stream)
+    ended = os.pidfd_open(child)
+    # The one who asked may go first, where a test gave up on it: the command goes with it.
+    if ended not in select.select([ended, sock], [], [])[0]:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    with contextlib.suppress(BrokenPipeError):
+        sock.sendall(str(os.waitstatus_to_exitcode(status) % 256).encode())
+    os._exit(0)
 
 
 def _train_briefly() -> None:

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -12,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 import warmstart
+from processes import finish_together
 from small import FAST, reviews
 from test_resume import Crash, Trouble, crash
 from warmstart.errors import RecipeError, RunError, TrainingError
@@ -266,11 +265,12 @@ print(json.dumps([run.metrics, run.evidence.verdict, run.evidence.selected.why])
 """
 
 
-def test_two_processes_share_the_seeds_and_one_keeps(encoder, files, tmp_path):
+def test_two_processes_share_the_seeds_and_one_keeps(encoder, files, tmp_path, commands):
     asked = {"model": encoder, "train": files["train"], "test": files["test"], "training": LEARN, "seeds": 2}
     said = json.dumps({**asked, "out": str(tmp_path / "run")})
-    both = [subprocess.Popen([sys.executable, "-c", WORK, said], stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    outs = [one.communicate(timeout=300)[0] for one in both]
+    (tmp_path / "work.py").write_text(WORK)
+    both = finish_together([commands / "python", tmp_path / "work.py", said], 2)
+    outs = [one.stdout for one in both]
     assert [one.returncode for one in both] == [0, 0]
     assert outs[0] == outs[1]
     assert not list((tmp_path / "run").glob("variants/*/*/model"))

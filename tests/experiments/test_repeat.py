@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from processes import finish_together
 from small import FAST
 from test_resume import Crash, Trouble, crash
 from warmstart.errors import RecipeError, RunError
@@ -160,10 +161,11 @@ print(json.dumps([[row.variant, row.seed, row.value] for row in rows]))
 """
 
 
-def test_two_processes_share_the_work_and_each_gives_all_rows(recipe, tmp_path):
-    said = json.dumps([recipe, TWO, [0, 1, 2], str(tmp_path)])
-    both = [subprocess.Popen([sys.executable, "-c", WORK, said], stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    outs = [one.communicate(timeout=300)[0].splitlines() for one in both]
+def test_two_processes_share_the_work_and_each_gives_all_rows(recipe, tmp_path, commands):
+    (tmp_path / "work.py").write_text(WORK)
+    said = json.dumps([recipe, TWO, [0, 1, 2], str(tmp_path / "runs")])
+    both = finish_together([commands / "python", tmp_path / "work.py", said], 2)
+    outs = [one.stdout.splitlines() for one in both]
     assert [one.returncode for one in both] == [0, 0]
     assert outs[0][-1] == outs[1][-1]
     assert len(json.loads(outs[0][-1])) == 6
