@@ -31,6 +31,7 @@ def test_every_kind_with_a_location_is_planted():
     assert left == {
         *("no-file", "no-format", "gzip", "parquet", "hub", "changed", "disk", "encoding-name", "delimited"),
         *("column-unknown", "part-empty", "cache", "held-out", "fraction", "window-cut", "entity-inside", "negatives"),
+        "single-sentence",
     }
 
 

@@ -1,5 +1,7 @@
 """masked: which tokens are asked, that documents stay apart, and what is learned beside them."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +16,7 @@ from warmstart.models.language_model import logits_only_at
 from warmstart.models.loading import load_model, load_tokenizer
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import MEMORY, make_recipe
+from warmstart.runtime.progress import silent
 from warmstart.tasks.masked import Masked, MaskedOptions
 from warmstart.tasks.shared.documents import documents, pairs
 from warmstart.tasks.shared.masking import IGNORED, NEVER, MaskingVocabulary, mask
@@ -174,11 +177,12 @@ def test_pairs_show_all_of_a_document_and_say_rightly_whether_they_belong(texts,
     found, each = sentences(objective, texts, tokens)
     for own, features in zip(found, each, strict=True):
         shown = []
+        swapped = objective == "sop" or not any(other.ids and other.ids != own.ids for other in found)
         for feature in features:
             assert len(feature["input_ids"]) <= tokens
             first, second = halves(feature)
             if feature["next_sentence_label"] == 1:
-                first, second = (second, first) if objective == "sop" else (first, [])
+                first, second = (second, first) if swapped else (first, [])
             shown += first + second
         assert shown == own.ids
 
@@ -195,6 +199,21 @@ def test_pairs_of_next_sentences_are_of_one_document_or_of_two():
             if "token_type_ids" in feature and feature["next_sentence_label"] != IGNORED:
                 assert sum(feature["token_type_ids"]) == len(halves(feature)[1]) + 1
     assert np.mean(labels) == pytest.approx(0.5, abs=0.12)
+
+
+def test_a_lone_document_has_right_and_wrong_pairs():
+    """A corpus of 65 rows is read in chunks of 64: the last row has no other to take a wrong stretch from."""
+    [own], [features] = sentences("nsp", [" ".join(f"{'good ' * (n % 5)}film {n}." for n in range(400))])
+    labels, ids = [], own.ids
+    for feature in features:
+        first, second = halves(feature)
+        if feature["next_sentence_label"] != IGNORED:
+            together = first + second
+            follows = any(ids[at : at + len(together)] == together for at in range(len(ids)))
+            assert feature["next_sentence_label"] == int(not follows)
+            labels.append(feature["next_sentence_label"])
+    assert len(labels) > 60
+    assert np.mean(labels) == pytest.approx(0.5, abs=0.15)
 
 
 def test_the_length_of_a_pair_does_not_tell_whether_it_is_right():
@@ -236,13 +255,13 @@ def test_a_document_never_sees_its_neighbour(encoder):
     assert one[1] != two[1]
 
 
-def fit(folder, model, texts=DOCUMENTS, **settings):
+def fit(folder, model, texts=DOCUMENTS, progress=silent, **settings):
     base = {"training.max_steps": 4, "training.batch_size": 2, "training.precision": "fp32", "window.max_tokens": 32}
     recipe = make_recipe(
         {"model": str(model), "task": "masked", "data.train": MEMORY, "data.test": MEMORY, **base, **settings}, "test"
     )
     rows = [{"text": text} for text in texts]
-    return run_recipe(recipe, folder, rows={"train": rows, "test": rows})
+    return run_recipe(recipe, folder, progress, rows={"train": rows, "test": rows})
 
 
 @pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in NO_HEAD])
@@ -351,6 +370,42 @@ def test_every_next_token(name, tmp_path):
 def test_an_encoder_that_looks_ahead_cannot_guess_what_comes_next(name, tmp_path):
     with pytest.raises(RecipeError, match="attends to the tokens that it is to predict"):
         fit(tmp_path / "run", save_tiny(tmp_path / "encoder", name), **{"task.objective": "clm"})
+
+
+class Notes:
+    """Progress that notes what was said, and how much of it before training began."""
+
+    def __init__(self):
+        self.said, self.before = [], None
+
+    @contextmanager
+    def bar(self, name, total):
+        if name == "training":
+            self.before = list(self.said)
+        yield self
+
+    def advance(self, amount=1, note=""):
+        pass
+
+    def log(self, text):
+        self.said.append(text)
+
+
+@pytest.mark.parametrize("objective", ["mlm", "mlm+nsp", "mlm+sop"])
+def test_rows_of_one_sentence_are_a_finding_before_training(objective, tmp_path):
+    notes = Notes()
+    texts = [DOCUMENTS[0], *(f"the film {number} was good" for number in range(5)), DOCUMENTS[1]]
+    encoder = save_tiny(tmp_path / "encoder")
+    run = fit(tmp_path / "run", encoder, texts, progress=notes, **{"task.objective": objective})
+    findings = [finding for finding in run.data.findings if finding.kind == "single-sentence"]
+    if objective == "mlm":
+        assert not findings
+        return
+    [finding] = findings
+    assert (finding.severity, finding.count, finding.location.line) == ("warning", 5, 2)
+    assert finding.message.startswith("5 of 7 rows have a single sentence, this one first, and 2 have two or more")
+    assert finding.message.endswith("set objective: mlm")
+    assert [line for line in notes.before if finding.message in line]
 
 
 def test_a_japanese_encoder_learns_from_sentences(tmp_path):

@@ -131,6 +131,7 @@ READING = _table(
         "tag-stray": "a B- in an IOB1 file where an I- would mean the same",
         "word-start": "all words of a CoNLL file start with the same characters, such as en:",
         "entity-inside": "an entity begins or ends inside a word, so the model cannot predict it exactly",
+        "single-sentence": "a row has one sentence, and so no pair for next-sentence or sentence-order prediction",
         "id-repeated": "two rows have the same id",
     },
 )

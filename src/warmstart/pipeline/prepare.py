@@ -228,6 +228,7 @@ class RowEncoder:
         for name, by_row in counts.items():
             if by_row:
                 kind, message = noticed[name]
-                total = by_row.total()
-                findings.add(kind, "warning", f"{total:,} {message}", rows.location(next(iter(by_row))), total)
+                total, count = by_row.total(), truncation.rows
+                message = message.format(count=total, rows=count, others=count - len(by_row))
+                findings.add(kind, "warning", message, rows.location(next(iter(by_row))), total)
         return encoded, truncation

@@ -20,7 +20,7 @@ from warmstart.models.from_scratch import EncoderShape, make_encoder
 from warmstart.models.language_model import pair_head_note
 from warmstart.pipeline.claim import claimed
 from warmstart.pipeline.earlier_stages import EarlierStage, stages_before, with_reference
-from warmstart.pipeline.finetune import check_before_stages, finetune, prepare_training, saving_of
+from warmstart.pipeline.finetune import PreparedTraining, check_before_stages, finetune, prepare_training, saving_of
 from warmstart.pipeline.multitask import train_multitask
 from warmstart.pipeline.multitask_recipes import MultitaskStage
 from warmstart.pipeline.prepare import Parts, Rows, read_rows
@@ -33,6 +33,7 @@ from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.artifacts import disk_errors, publish, remove_stale_staging
 from warmstart.storage.cache import cache_folder
 from warmstart.storage.files import link_or_copy, write_json
+from warmstart.tasks.shared.protocols import CountsFindings
 from warmstart.training.callbacks.early_stopping import OnEvaluate
 from warmstart.training.settings import check_trainer_options
 
@@ -79,8 +80,7 @@ def run_recipe(
                     reuse_finetuning(done, folder, progress)
                 return RunFolder(folder)
             ready = prepare_training(start, parts, work, progress, len(stages) + 1, cache_folder())
-            if note := pair_head_note(ready.loaded.model):
-                progress.log(note)
+            _log_notices(ready, parts, progress)
             saving = saving_of(recipe, ready, folder, resume_anyway)
             if main:
                 _begin(folder, recipe, parts, stages)
@@ -169,6 +169,17 @@ def _begin(folder: Path, recipe: Recipe, parts: Parts, stages: Sequence[EarlierS
                 forgotten = stage.training_folder / forgetting_record.FILE
                 if forgotten.is_file():
                     link_or_copy(forgotten, staging / forgetting_record.FILE)
+
+
+def _log_notices(ready: PreparedTraining, parts: Parts, progress: Progress) -> None:
+    """Show what encoding the rows and opening the model brought to light before hours of training, not after them."""
+    if note := pair_head_note(ready.loaded.model):
+        progress.log(note)
+    noticed = ready.task.encoding_findings.values() if isinstance(ready.task, CountsFindings) else ()
+    kinds = {kind for kind, _ in noticed}
+    for finding in parts.findings:
+        if finding.kind in kinds:
+            progress.log(f"{finding.severity} {finding.location}: {finding.message}")
 
 
 def measure_run(folder: Path, parts: Parts, progress: Progress) -> Metrics:

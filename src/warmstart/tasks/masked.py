@@ -89,6 +89,8 @@ class MaskedFeature(DocumentFeature):
     targets: NotRequired[list[int]]
     """The same, to be evaluated."""
     padded_left: NotRequired[bool]
+    unpaired: NotRequired[bool]
+    """Of a document's first sequence, whether none of them is a pair of sentences, where pairs are learned from."""
 
 
 class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
@@ -104,6 +106,13 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
     supports_r_drop = False
     row_score_name = "mean accuracy in a row"
     stores_row_scores = True
+    encoding_findings = {
+        "unpaired": (
+            "single-sentence",
+            "{count:,} of {rows:,} rows have a single sentence, this one first, and {others:,} have two or more: only "
+            "those teach anything about pairs of sentences; put whole documents into a row, or set objective: mlm",
+        )
+    }
 
     def __init__(self, options: MaskedOptions, pair: bool, tied: bool, with_pair_head: bool) -> None:
         super().__init__(options, pair)
@@ -175,10 +184,13 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
                 own = pairs(texts, sample, frames, window, self.order, special)
             elif self.order:
                 own = ({**feature, "next_sentence_label": IGNORED} for feature in own)
-            for part, sequence in enumerate(own):
-                feature = cast(MaskedFeature, {**sequence, "sample": sample, "part": part})
-                feature["tokens"] = 0 if part else len(document.ids)
-                features.append(feature)
+            sequences = [cast(MaskedFeature, {**sequence, "sample": sample, "tokens": 0}) for sequence in own]
+            for part, feature in enumerate(sequences):
+                feature["part"] = part
+            sequences[0]["tokens"] = len(document.ids)
+            if self.order:
+                sequences[0]["unpaired"] = all(one["next_sentence_label"] == IGNORED for one in sequences)
+            features += sequences
         return features
 
     def features_for_epoch(

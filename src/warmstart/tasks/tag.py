@@ -98,7 +98,7 @@ class Tag(ReadsWindows, Task[TagOptions, TagFeature]):
     encoding_findings = {
         "misaligned": (
             "entity-inside",
-            "entities begin or end inside a word, one here first; they are extended to whole words",
+            "{count:,} entities begin or end inside a word, one here first; they are extended to whole words",
         )
     }
 

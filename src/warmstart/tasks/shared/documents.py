@@ -84,8 +84,9 @@ def pairs(
     """All of a document, as pairs of stretches of sentences, with their `next_sentence_label`.
 
     Half of the pairs are wrong: with `nsp` the second stretch is one of another document ("BERT", Devlin et al. 2019,
-    §3.1), and what it replaces comes later; with `sop` the two change places ("ALBERT", Lan et al. 2020, §3.1). What
-    is left of a document with a single sentence comes alone, and says nothing of order.
+    §3.1), and what it replaces comes later; with `sop` the two change places ("ALBERT", Lan et al. 2020, §3.1), as they
+    do with `nsp` where there is no other document: the second does not follow the first then either. What is left of a
+    document with a single sentence comes alone, and says nothing of order.
 
     Args:
         number: Which of the documents; the others are those that wrong stretches are taken from.
@@ -110,13 +111,13 @@ def pairs(
         a, b = _whole(stretch[:middle]), _whole(stretch[middle:])
         wrong = random.random() < 0.5
         first, second = (own, a), (own, b)
-        if objective == "sop":
-            first, second = (second, first) if wrong else (first, second)
-        elif wrong and others:
+        borrows = wrong and bool(others)
+        if borrows:
             second = _borrowed(others, b[1] - b[0], budget - (a[1] - a[0]), budget // 2, random)
-        left = left[middle if second[0] is not own else len(stretch) :]
-        label = int(second[0] is not own if objective == "nsp" else wrong)
-        yield {**_feature(frames[1], special, first, second), "next_sentence_label": label}
+        elif wrong:
+            first, second = second, first
+        left = left[middle if borrows else len(stretch) :]
+        yield {**_feature(frames[1], special, first, second), "next_sentence_label": int(wrong)}
 
 
 def _feature(frame: Frame, special: frozenset[int], *parts: tuple[Document, Range]) -> DocumentFeature:

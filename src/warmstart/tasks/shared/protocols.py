@@ -95,8 +95,8 @@ class CountsFindings(Protocol):
     """Notices something about rows while it encodes them, and counts it in their features."""
 
     encoding_findings: ClassVar[Mapping[str, tuple[str, str]]]
-    """By the name that features hold the count under: the kind of finding, and its message, which follows the total of
-    all rows; the finding is located at the first of them."""
+    """By the name that features hold the count under: the kind of finding, and its message, in which `{count}` is the
+    total of all rows, `{rows}` their number, and `{others}` the number of those without; it is located at the first."""
 
 
 @runtime_checkable
