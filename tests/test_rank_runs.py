@@ -26,6 +26,7 @@ KINDS = {
     "bi": {},
     "triplet": {"task.loss": "triplet", "task.hard_negatives": 1, "task.pooling": "cls"},
     "margin": {"task.loss": "margin", "task.chunk_size": 16},
+    "euclidean": {"task.loss": "triplet", "task.distance_metric": "euclidean", "task.hard_negatives": 1},
     "cross": {"task.encoder": "cross", **FEW},
 }
 
@@ -87,7 +88,7 @@ def runs(encoder, tables, tmp_path_factory):
     return make
 
 
-@pytest.mark.parametrize("name", ["bi", "triplet", "margin"])
+@pytest.mark.parametrize("name", ["bi", "triplet", "margin", "euclidean"])
 def test_the_relevant_document_comes_first(runs, name):
     found = runs(name).metrics["test"]
     assert next(iter(found)) == "ndcg_20"
@@ -107,6 +108,21 @@ def test_a_bi_encoder_opens_in_sentence_transformers_with_its_window_and_pooling
         assert answer["score"] == pytest.approx(float(theirs[query] @ theirs[text]), abs=1e-6)
     plain = transformers.AutoModel.from_pretrained(run.model)
     assert sum(p.numel() for p in plain.parameters()) >= sum(p.numel() for p in run.predictor.engine.model.parameters())
+
+
+def test_a_bi_encoder_by_euclidean_distance_scores_as_in_sentence_transformers(runs):
+    library = pytest.importorskip("sentence_transformers")
+    run = runs("euclidean")
+    other = library.SentenceTransformer(str(run.model))
+    query, texts = "where is film 7", [document(word) for word in WORDS]
+    theirs = other.similarity(other.encode([query]), other.encode(texts))[0]
+    assert other.similarity_fn_name == "euclidean"
+    assert [answer["score"] for answer in run.predict([(query, text) for text in texts])] == pytest.approx(
+        theirs.tolist(), abs=1e-4
+    )
+    [found] = Index.of(run.predictor, texts, ids=WORDS).search([query], top=3)
+    assert [one["id"] for one in found] == [WORDS[index] for index in theirs.argsort(descending=True)[:3]]
+    assert [one["score"] for one in found] == pytest.approx(theirs.sort(descending=True).values[:3].tolist(), abs=1e-4)
 
 
 def test_a_cross_encoder_opens_in_sentence_transformers_and_in_transformers(runs):
@@ -184,6 +200,15 @@ def test_pairs_alone_are_measured_among_all_documents(encoder, tables, tmp_path)
     assert notes[0].startswith("48 of 48")
 
 
+def test_pairs_are_learned_with_random_negatives(encoder, tables, tmp_path):
+    task = {"name": "rank", "rows": "pairs", "loss": "triplet", "random_negatives": 2}
+    train = str(tables / "train-pairs.csv")
+    run = warmstart.fit(model=encoder, task=task, train=train, test=train, out=tmp_path / "run", **LEARN)
+    assert run.metrics["test"]["mrr"] > 0.6  # by chance, among 12 documents: 0.26
+    notes = [finding.message for finding in run.data.findings if finding.kind == "negatives"]
+    assert notes[1].startswith("96 negatives were drawn at random")
+
+
 def test_triplets(encoder, tmp_path):
     table = [
         {"query": query, "document": text, "negative": document(WORDS[(n // 2 + 5) % 12])}
@@ -236,6 +261,7 @@ def test_a_stopped_run_finds_the_same_negatives_and_goes_on_to_the_same_bits(enc
         ({"task.encoder": "cross", "task.loss": "triplet"}, "expected bce or margin"),
         ({"task.rows": "pairs", "task.loss": "triplet"}, "set hard_negatives: 1"),
         ({"task.rows": "pairs", "task.encoder": "cross"}, "set hard_negatives: 1"),
+        ({"task.distance_metric": "euclidean"}, "expected encoder: bi and loss: triplet or margin"),
         ({"window.method": "slices"}, "window.method: found slices"),
         ({"layers.unfreeze": "gradual"}, "this model has none"),
         ({"training.r_drop": 1.0}, "two passes"),

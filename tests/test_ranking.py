@@ -36,6 +36,31 @@ def test_the_losses_are_those_of_sentence_transformers():
     theirs = losses.TripletLoss(None, distance_metric=cosine, triplet_margin=0.3)
     expected = theirs.compute_loss_from_embeddings([queries, documents, others], None)
     torch.testing.assert_close(ranking.triplet(0.3)(queries @ both.T, roles), expected)
+    theirs = losses.TripletLoss(None, distance_metric=losses.TripletDistanceMetric.EUCLIDEAN, triplet_margin=1.0)
+    expected = theirs.compute_loss_from_embeddings([3 * queries, documents, others], None)
+    torch.testing.assert_close(ranking.triplet(1.0)(ranking.negative_distances(3 * queries, both), roles), expected)
+
+
+def test_a_triplet_by_euclidean_distance_is_the_formula_of_sentence_bert():
+    """max(‖a - p‖ - ‖a - n‖ + ε, 0), with ε = 1 by default, of vectors of any length."""
+    task = Rank(RankOptions(loss="triplet", distance_metric="euclidean", rows="triplets"))
+    queries = torch.tensor([[0.0, 0.0], [1.0, 1.0]])
+    documents = torch.tensor([[3.0, 4.0], [0.0, 5.5], [1.0, 1.0], [1.0, 9.0]])  # each with its negative
+    labels = ranking.roles([0, 1], [("a", "b"), ("c", "d")])
+    loss = task.loss()({"queries": queries, "documents": documents}, labels)
+    assert loss.item() == pytest.approx(((5 - 5.5 + 1) + 0) / 2)
+    queries.requires_grad_()
+    task.loss()({"queries": queries, "documents": documents}, labels).backward()
+    assert torch.isfinite(queries.grad).all()  # though a query and its document are the same
+
+
+def test_the_closest_by_euclidean_distance_are_not_those_by_inner_product():
+    documents = np.array([[10.0, 10.0], [1.0, 0.0], [0.0, 3.0]], dtype=np.float32)
+    query = np.array([[1.0, 1.0]], dtype=np.float32)
+    scores, places = Neighbours(documents, "euclidean").closest(query, top=2)
+    assert places.tolist() == [[1, 2]]
+    assert scores[0].tolist() == pytest.approx([-1, -(5**0.5)])
+    assert Neighbours(documents).closest(query, top=1)[1].tolist() == [[0]]
 
 
 def test_a_document_that_is_relevant_elsewhere_in_the_batch_is_hidden():
@@ -155,6 +180,20 @@ def test_what_a_row_is_set_against_is_never_known_to_be_relevant(rows):
             d for q, d, label in zip(queries, documents, labels, strict=True) if q == queries[row] and label == "0"
         }
         assert {known.documents[one] for one in judged} <= zeros
+    for row, own, taken in zip(rows, negatives.random(known, rows, 3, 7, drawn), drawn, strict=True):
+        others = {*range(len(known.documents))} - known.relevant[known.query_of[row]] - {*taken}
+        assert {*own} <= others
+        assert len({*own}) == len(own) == min(3, len(others))
+
+
+def test_random_negatives_are_drawn_evenly_from_what_is_not_relevant():
+    texts = [f"d{n}" for n in range(6)]
+    known = negatives.KnownRelevance.from_rows(["a"] * 2 + ["b"] * 4, texts, [1.0] * 6)
+    drawn = [negatives.random(known, [0], 2, seed, [[3]])[0] for seed in range(300)]
+    assert drawn[0] == negatives.random(known, [0], 2, 0, [[3]])[0]
+    counts = np.bincount(np.array(drawn).ravel(), minlength=6)  # of 2, 4 and 5: two of three each time
+    assert counts[[0, 1, 3]].tolist() == [0, 0, 0]
+    assert counts[[2, 4, 5]].min() > 150
 
 
 def test_measures_of_a_ranking():

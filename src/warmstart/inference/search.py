@@ -47,7 +47,7 @@ class Index:
         self.predictor = predictor
         self.documents = documents
         self.ids = ids
-        self.neighbours = Neighbours(vectors)
+        self.neighbours = neighbours_of(predictor, vectors)
 
     @classmethod
     def of(cls, predictor: Predictor, documents: Sequence[str], ids: Sequence[str] | None = None) -> Index:
@@ -69,7 +69,7 @@ class Index:
 
 
 def vectors_of(predictor: Predictor, texts: Sequence[str], side: str, batch: int = ROWS) -> Vectors:
-    """The vector of each text, of length 1.
+    """The vector of each text, of length 1 where they are compared by cosine.
 
     Args:
         side: `query` or `document`, which may have prompts of their own.
@@ -82,6 +82,12 @@ def vectors_of(predictor: Predictor, texts: Sequence[str], side: str, batch: int
         features = task.encode_texts(texts[start : start + CHUNK], side, predictor.tokenizer, predictor.window)
         chunks.append(predictor.compute(features, "documents", batch))
     return np.concatenate(chunks)
+
+
+def neighbours_of(predictor: Predictor, vectors: Vectors) -> Neighbours:
+    """Vectors that can be searched as the model compares them."""
+    task = predictor.task
+    return Neighbours(vectors, task.distance_metric if isinstance(task, SearchesDocuments) else "cosine")
 
 
 def searches_documents(task: AnyTask, collection: bool) -> bool:
@@ -134,11 +140,11 @@ def _rankings(
             yield key, np.argsort(-scores, kind="stable")[:DEPTH].tolist(), scores.item
         return
     vectors = vectors_of(predictor, documents, "document")
-    neighbours = Neighbours(vectors)
+    neighbours = neighbours_of(predictor, vectors)
     keys = list(queries)
     for start in range(0, len(keys), CHUNK):
         chunk = keys[start : start + CHUNK]
         query_vectors = vectors_of(predictor, [queries[key] for key in chunk], "query")
         _, indices = neighbours.closest(query_vectors, DEPTH)
         for key, query_vector, best in zip(chunk, query_vectors, indices.tolist(), strict=True):
-            yield key, best, (vectors @ query_vector).item
+            yield key, best, neighbours.scores(query_vector).item

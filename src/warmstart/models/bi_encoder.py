@@ -1,4 +1,5 @@
 """A bi-encoder: an encoder that gives each text a vector of length 1; the similarity of two texts is their dot product.
+For Euclidean distances, vectors keep their length.
 
 Queries and documents are encoded independently ("Sentence-BERT", Reimers and Gurevych 2019), so the vectors of millions
 of documents can be stored, and a query is compared with all of them by one matrix product.
@@ -32,7 +33,7 @@ class BiEncoderOutput(ModelOutput):  # type: ignore[misc]
 
 
 class BiEncoder(nn.Module):
-    """An encoder, pooling over its last layer's tokens, and vectors scaled to length 1.
+    """An encoder, and pooling over its last layer's tokens.
 
     Args:
         pooling: The pooling of tokens: `mean`, `cls` (the first one), `max` or `last`.
@@ -40,14 +41,18 @@ class BiEncoder(nn.Module):
             run in chunks, which are run again for their gradients, so a batch can be as large as its vectors fit
             ("Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup", Gao et al. 2021). The gradients
             are those of the whole batch.
+        normalize: Whether vectors are scaled to length 1; without, they are compared by distance.
     """
 
-    def __init__(self, encoder: PreTrainedModel, pooling: str = "mean", chunk_size: int | None = None) -> None:
+    def __init__(
+        self, encoder: PreTrainedModel, pooling: str = "mean", chunk_size: int | None = None, *, normalize: bool = True
+    ) -> None:
         super().__init__()
         self.encoder = encoder
         self.config = encoder.config
         self.pooling = build_pooling(self.config, "last", pooling)
         self.chunk_size = chunk_size
+        self.normalize = normalize
 
     @classmethod
     def _from_config(cls, config: PretrainedConfig) -> BiEncoder:
@@ -88,7 +93,7 @@ class BiEncoder(nn.Module):
         outputs = self.encoder(input_ids=ids, attention_mask=mask, return_dict=True, **token_types)
         pooled = self.pooling((outputs.last_hidden_state,), mask)
         # In fp32: small differences between products matter.
-        return F.normalize(pooled.float(), dim=-1)
+        return F.normalize(pooled.float(), dim=-1) if self.normalize else pooled.float()
 
 
 def compare_texts(

@@ -7,47 +7,62 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from warmstart.storage.files import write_text
 
 POOLING = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens", "last": "lasttoken"}
 """Our names of poolings, and its names."""
-_MODULES = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
+_MODULES = {"": "Transformer", "1_Pooling": "Pooling"}
+_NORMALIZE = {"2_Normalize": "Normalize"}
+
+
+@dataclass(frozen=True)
+class SentenceEmbedding:
+    """How a text becomes a vector, and vectors are compared.
+
+    Attributes:
+        size: Size of a text's vector.
+        pooling: As in `BiEncoder`.
+        max_tokens: The most tokens of a text that the encoder sees.
+        distance_metric: `cosine`, for vectors of length 1, or `euclidean`.
+    """
+
+    size: int
+    pooling: str
+    max_tokens: int
+    distance_metric: str
 
 
 def write_sentence_files(
-    folder: Path,
-    size: int,
-    pooling: str,
-    max_tokens: int,
-    prompts: Mapping[str, str],
-    encoder_kwargs: Mapping[str, bool],
+    folder: Path, embedding: SentenceEmbedding, prompts: Mapping[str, str], encoder_kwargs: Mapping[str, bool]
 ) -> None:
     """Write the files beside a saved encoder with which `SentenceTransformer` loads the folder.
 
     Args:
-        size: Size of a text's vector.
-        pooling: As in `BiEncoder`.
-        max_tokens: The most tokens of a text that the encoder sees.
         prompts: What is put before a `query` and before a `document`.
         encoder_kwargs: Arguments of the encoder's class, such as that it has no pooler.
     """
+    normalize = _NORMALIZE if embedding.distance_metric == "cosine" else {}
     modules = [
         {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}
-        for number, (path, name) in enumerate(_MODULES.items())
+        for number, (path, name) in enumerate((_MODULES | normalize).items())
     ]
-    modes = {f"pooling_mode_{theirs}": ours == pooling for ours, theirs in POOLING.items()}
+    modes = {f"pooling_mode_{theirs}": ours == embedding.pooling for ours, theirs in POOLING.items()}
     files: dict[str, object] = {
         "modules.json": modules,
         "sentence_bert_config.json": {
-            "max_seq_length": max_tokens,
+            "max_seq_length": embedding.max_tokens,
             "do_lower_case": False,
             "model_args": dict(encoder_kwargs),
         },
-        "config_sentence_transformers.json": {"prompts": dict(prompts), "similarity_fn_name": "cosine"},
-        "1_Pooling/config.json": {"word_embedding_dimension": size, **modes},
-        "2_Normalize/config.json": {},
+        "config_sentence_transformers.json": {
+            "prompts": dict(prompts),
+            "similarity_fn_name": embedding.distance_metric,
+        },
+        "1_Pooling/config.json": {"word_embedding_dimension": embedding.size, **modes},
+        **{f"{name}/config.json": {} for name in normalize},
     }
     for name, value in files.items():
         path = folder / name

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NotRequired, Self, cast
+from typing import TYPE_CHECKING, Any, NotRequired, Self, cast
 
 import torch
-from pydantic import Field, model_validator
 
 from warmstart.data.schema import Column, Row, Schema
 from warmstart.errors import DataError, ModelError, RecipeError
 from warmstart.models.bi_encoder import BiEncoder
 from warmstart.models.heads.pooled import encoder_kwargs
-from warmstart.models.sentence_transformers_folder import write_sentence_files
-from warmstart.options import Options
+from warmstart.models.sentence_transformers_folder import SentenceEmbedding, write_sentence_files
 from warmstart.tasks.base import (
     EXAMPLE,
     Answer,
@@ -32,6 +30,7 @@ from warmstart.tasks.shared import metrics, negatives
 from warmstart.tasks.shared import ranking_losses as ranking
 from warmstart.tasks.shared.error_tables import ranks_table, table
 from warmstart.tasks.shared.nearest_neighbours import Vectors
+from warmstart.tasks.shared.rank_options import RankOptions
 from warmstart.tasks.shared.relevance import first_ranks, judgements
 from warmstart.tasks.shared.relevant_pairs import RelevantPairs, text_key
 from warmstart.tasks.shared.text_inputs import encode_texts, nested, pad
@@ -49,70 +48,6 @@ HARDEST = 10
 LABEL = "how relevant the document is, 0 for not; set `task: {name: rank, rows: pairs}` if every document is"
 MODULES = "modules.json"
 """The file by which sentence-transformers knows a model folder of its own."""
-
-
-class RankOptions(Options):
-    """Options of `task: {name: rank, …}`."""
-
-    encoder: Literal["bi", "cross"] = "bi"
-    """`bi` computes an embedding of each text, so that millions of documents can be searched; `cross` reads query and
-    document together, which is more accurate and far slower: use it to rerank the few documents that a search has
-    found."""
-    rows: Literal["labelled", "pairs", "triplets"] = "labelled"
-    """What a row is: a query and a document, `labelled` with its relevance (0 or less: not relevant); `pairs`, in which
-    every document is relevant; or `triplets`, which also have a `negative`, a document that is not relevant."""
-    loss: Literal["auto", "in-batch-negatives", "triplet", "margin", "bce"] = "auto"
-    """What is learned: to pick the document of the query among all documents of the batch (`in-batch-negatives`, for a
-    bi-encoder); that it scores higher, by `margin`, than the negatives of its row (`triplet`) or than all other
-    documents of the batch (`margin`); or whether a document is relevant, by binary cross-entropy (`bce`, for a
-    cross-encoder). auto: `in-batch-negatives` for a bi-encoder, `bce` for a cross-encoder."""
-    scale: Annotated[float, Field(gt=0)] = 20.0
-    """With `in-batch-negatives`, the factor that multiplies the cosine similarities before the softmax."""
-    margin: Annotated[float, Field(gt=0)] | None = None
-    """By how much the document of the query must score higher. Default: 0.2 for cosine similarities, 1 for logits."""
-    negatives: Annotated[int, Field(ge=0)] = 1
-    """How many documents judged not relevant (labelled 0 or less) a relevant one is contrasted with; the seed chooses
-    them."""
-    hard_negatives: Annotated[int, Field(ge=0)] = 0
-    """How many hard negatives to add, mined before training: documents that are close to the query according to the
-    encoder before training, and not known to be relevant."""
-    pooling: Literal["mean", "cls", "max", "last"] = "mean"
-    """How a bi-encoder pools the tokens of the last layer; use the pooling that the encoder was pretrained with."""
-    query_prompt: str = ""
-    """A prefix for each query of a bi-encoder, such as `query: `, which some encoders need."""
-    document_prompt: str = ""
-    """A prefix for each document of a bi-encoder, such as `passage: `, which some encoders need."""
-    chunk_size: Annotated[int, Field(ge=1)] | None = None
-    """How many texts a bi-encoder keeps the activations of at a time, so that a large batch fits into memory. The rest
-    is recomputed for the backward pass: the same gradients, for about a third more time. Default: all."""
-    candidates: Literal["auto", "given", "all"] = "auto"
-    """The documents that are ranked for each query in evaluation: those `given` in its rows, or `all` of the test rows
-    or of `data.documents`. auto: `all` if there are `data.documents` or rows without labels, otherwise `given`."""
-
-    synonyms: ClassVar[Mapping[str, str]] = {
-        "num_negatives": "negatives",
-        "num_hard_negatives": "hard_negatives",
-        "mine_hard_negatives": "hard_negatives",
-        "mini_batch_size": "chunk_size",
-        "pooling_mode": "pooling",
-        "cross_encoder": "encoder: cross",
-        "bi_encoder": "encoder: bi",
-        "temperature": "scale",
-    }
-
-    @model_validator(mode="after")
-    def _options_go_together(self) -> Self:
-        refused = {"bi": ("bce",), "cross": ("in-batch-negatives", "triplet")}[self.encoder]
-        if self.loss in refused:
-            known = {"bi": "in-batch-negatives, triplet or margin", "cross": "bce or margin"}[self.encoder]
-            raise ValueError(f"loss: found {self.loss} with encoder: {self.encoder}; expected {known}")
-        own = {"labelled": self.negatives, "pairs": 0, "triplets": 1}[self.rows]
-        if (self.encoder == "cross" or self.loss == "triplet") and not own + self.hard_negatives:
-            raise ValueError(
-                f"rows: found {self.rows}, which leaves no negative for a relevant document; set hard_negatives: 1, "
-                "or give rows with a negative or with labels"
-            )
-        return self
 
 
 class RankFeature(NestedFeature):
@@ -137,6 +72,7 @@ class Rank(Task[RankOptions, RankFeature]):
         super().__init__(options, pair=True)
         self.cross = options.encoder == "cross"
         self.supports_r_drop = self.cross
+        self.euclidean = options.distance_metric == "euclidean"
         self.relevant_pairs = RelevantPairs.of(())
 
     @classmethod
@@ -186,7 +122,8 @@ class Rank(Task[RankOptions, RankFeature]):
     # The model.
 
     def extend_model(self, model: PreTrainedModel, folder: Path | None) -> nn.Module:
-        return model if self.cross else BiEncoder(model, self.options.pooling, self.options.chunk_size)
+        pooling, chunk_size = self.options.pooling, self.options.chunk_size
+        return model if self.cross else BiEncoder(model, pooling, chunk_size, normalize=not self.euclidean)
 
     def plain_model(self, model: Any) -> PreTrainedModel:
         return model if self.cross else model.encoder
@@ -195,8 +132,11 @@ class Rank(Task[RankOptions, RankFeature]):
         """A bi-encoder opens in sentence-transformers."""
         if not self.cross:
             prompts = {"query": self.options.query_prompt, "document": self.options.document_prompt}
-            kwargs = encoder_kwargs(model.config)
-            write_sentence_files(folder, model.output_size, self.options.pooling, window.max_tokens, prompts, kwargs)
+            options, kwargs = self.options, encoder_kwargs(model.config)
+            embedding = SentenceEmbedding(
+                model.output_size, options.pooling, window.max_tokens, options.distance_metric
+            )
+            write_sentence_files(folder, embedding, prompts, kwargs)
 
     @staticmethod
     def library_usage(folder: Path) -> tuple[str, str] | None:
@@ -291,12 +231,13 @@ class Rank(Task[RankOptions, RankFeature]):
     @property
     def arranges_rows(self) -> bool:
         options = self.options
-        return not self.cross or bool(options.hard_negatives) or options.loss == "margin" or options.rows == "triplets"
+        added = options.hard_negatives + options.random_negatives
+        return not self.cross or added > 0 or options.loss == "margin" or options.rows == "triplets"
 
     def arrange_rows(
         self, columns: Columns, vectors: Callable[[Sequence[str], str], Vectors], seed: int
     ) -> tuple[list[int], dict[str, list[Any]], list[str]]:
-        wanted = negatives.Wanted(self.options.negatives, self.options.hard_negatives)
+        wanted = negatives.Wanted(self.options.negatives, self.options.hard_negatives, self.options.random_negatives)
         rows, texts, notes = negatives.arrange(columns, wanted, vectors, seed)
         return rows, {"negatives": texts}, notes
 
@@ -307,7 +248,9 @@ class Rank(Task[RankOptions, RankFeature]):
             self.relevant_pairs = RelevantPairs.of((text_key(row[0]), text_key(row[1])) for row in texts)
 
     def embedding_model(self, model: Any) -> nn.Module:
-        return BiEncoder(model.base_model, self.options.pooling) if self.cross else model
+        """One that compares by cosine: hard negatives are skipped by a share of the score of the row's document."""
+        encoder = model.base_model if self.cross else model.encoder
+        return BiEncoder(encoder, self.options.pooling) if self.cross or self.euclidean else model
 
     def loss(self, label_smoothing: float = 0.0) -> LossFunction | None:
         super().loss(label_smoothing)
@@ -316,20 +259,28 @@ class Rank(Task[RankOptions, RankFeature]):
             margin = 1.0 if options.margin is None else options.margin
             pairs = ranking.grouped_margin(margin) if options.loss == "margin" else ranking.bce
             return lambda outputs, labels: pairs(outputs["logits"].float().reshape(-1), labels)
-        margin = 0.2 if options.margin is None else options.margin
+        margin = (1.0 if self.euclidean else 0.2) if options.margin is None else options.margin
         losses = {"triplet": ranking.triplet(margin), "margin": ranking.batch_all(margin)}
         chosen = losses.get(options.loss) or ranking.in_batch_negatives(options.scale)
-        return lambda outputs, labels: chosen(outputs["queries"] @ outputs["documents"].T, labels)
+        scores = ranking.negative_distances if self.euclidean else ranking.dot_products
+        return lambda outputs, labels: chosen(scores(outputs["queries"], outputs["documents"]), labels)
 
     # Predicting and evaluation.
 
     def decode(self, outputs: Outputs, features: Sequence[RankFeature]) -> list[Answer]:
+        if self.euclidean:
+            distances = (outputs["queries"].double() - outputs["documents"].double()).norm(dim=-1)
+            return [{"score": -distance} for distance in distances.tolist()]
         scores = outputs["logits"].double().reshape(-1)
         return [{"score": score} for score in (scores.sigmoid() if self.cross else scores).tolist()]
 
     @property
     def answer_schema(self) -> dict[str, str]:
         return {"score": "number"}
+
+    @property
+    def distance_metric(self) -> str:
+        return self.options.distance_metric
 
     def searches_documents(self, collection: bool) -> bool:
         if self.options.candidates == "auto":

@@ -28,6 +28,7 @@ class Wanted:
 
     judged: int
     mined: int
+    random: int = 0
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,10 @@ def arrange(
         close = mined(known, rows, wanted.mined, *both)
         chosen = [_joined(*pair) for pair in zip(chosen, close, strict=True)]
         notes.append(f"{sum(map(len, close)):,} hard negatives were mined among the documents close to a query")
+    if wanted.random:
+        drawn = random(known, rows, wanted.random, seed, chosen)
+        chosen = [first + more for first, more in zip(chosen, drawn, strict=True)]
+        notes.append(f"{sum(map(len, drawn)):,} negatives were drawn at random from documents not known to be relevant")
     texts = [[known.documents[number] for number in row] for row in chosen]
     if "negative" in columns:
         given = [columns["negative"][row] for row in rows]
@@ -119,6 +124,26 @@ def judged(known: KnownRelevance, rows: Sequence[int], count: int, seed: int) ->
         # By row, so that a row's draw does not depend on the rows before it.
         draw = np.random.default_rng((seed, row)).permutation(len(choices))[:count]
         chosen.append([choices[index] for index in draw])
+    return chosen
+
+
+def random(
+    known: KnownRelevance, rows: Sequence[int], count: int, seed: int, taken: Sequence[Sequence[int]]
+) -> list[list[int]]:
+    """Of each row, up to `count` documents not known to be relevant to its query, drawn by the seed.
+
+    Args:
+        taken: Of each row the documents that are its negatives already.
+    """
+    chosen = []
+    for row, own in zip(rows, taken, strict=True):
+        left_out = sorted({*known.relevant[int(known.query_of[row])], *own})
+        others = len(known.documents) - len(left_out)
+        rng = np.random.default_rng((seed, row, 1))  # by row too, and other numbers than `judged` draws
+        draw = rng.choice(others, min(count, others), replace=False).tolist()
+        # Numbers among those that are not left out become numbers among all.
+        between = np.array(left_out) - np.arange(len(left_out))
+        chosen.append([number + int(np.searchsorted(between, number, "right")) for number in draw])
     return chosen
 
 

@@ -157,6 +157,11 @@ class KnowsTrainingRows(Protocol):
 class SearchesDocuments(Protocol):
     """Ranks documents for a query, by vectors where the model gives any."""
 
+    @property
+    def distance_metric(self) -> str:
+        """How vectors are compared: `cosine`, for vectors of length 1, or `euclidean`."""
+        ...
+
     def searches_documents(self, collection: bool) -> bool:
         """Whether rows are evaluated by a search among all documents, not each by itself.
 

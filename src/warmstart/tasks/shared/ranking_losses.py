@@ -47,6 +47,17 @@ def roles(
     return matrix
 
 
+def dot_products(queries: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
+    """Scores of all documents for all queries: of vectors of length 1, their cosine similarities."""
+    return queries @ documents.T
+
+
+def negative_distances(queries: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
+    """Scores by Euclidean distance, so that the closest is the best."""
+    # Not by matrix products, which lose the small distances: those are what is learned.
+    return -torch.cdist(queries, documents, compute_mode="donot_use_mm_for_euclid_dist")
+
+
 def in_batch_negatives(scale: float) -> RankingLoss:
     """Which document of the batch is the query's own, as a choice among all ("Representation Learning with Contrastive
     Predictive Coding", Oord et al. 2018; "Efficient Natural Language Response Suggestion", Henderson et al. 2017).
@@ -64,7 +75,8 @@ def in_batch_negatives(scale: float) -> RankingLoss:
 
 def triplet(margin: float) -> RankingLoss:
     """The query's own document must be closer by a margin than each negative of its row ("FaceNet", Schroff et al.
-    2015, eq. 3, with cosine in place of squared distance).
+    2015, eq. 3, with cosine in place of squared distance; "Sentence-BERT", Reimers and Gurevych 2019, §3, has the
+    distance itself).
     """
 
     def loss(scores: torch.Tensor, roles: torch.Tensor) -> torch.Tensor:
