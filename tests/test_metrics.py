@@ -13,6 +13,17 @@ def test_one_label():
     assert found["macro_f1"] == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
 
 
+def test_f1_of_the_positive_label_by_hand():
+    """2 of 3 positive rows are found, with 1 false alarm, and 4 negative ones are right: TP 2, FP 1, FN 1."""
+    gold = ["yes", "yes", "yes", "no", "no", "no", "no", "no"]
+    given = ["yes", "yes", "no", "yes", "no", "no", "no", "no"]
+    found = metrics.one_label(gold, given, "yes")
+    assert found["f1"] == pytest.approx(2 * 2 / (2 * 2 + 1 + 1))
+    assert (found["precision"], found["recall"]) == pytest.approx((2 / 3, 2 / 3))
+    assert metrics.one_label(gold, given, "no")["f1"] == pytest.approx(2 * 4 / (2 * 4 + 1 + 1))
+    assert "f1" not in metrics.one_label(gold, given)
+
+
 def test_many_labels_with_a_row_that_has_none():
     found = metrics.many_labels([[1, 0], [0, 0], [1, 1]], [[1, 0], [0, 1], [1, 0]])
     assert found["micro_f1"] == pytest.approx(2 * 2 / (3 + 3))

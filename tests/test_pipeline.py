@@ -84,6 +84,25 @@ def test_a_dev_part_is_measured_too_and_no_test_part_means_no_numbers(encoder, f
     assert run.metrics["dev"]["rows"] == 16
 
 
+def test_the_f1_of_the_positive_label_is_the_headline_where_that_is_asked_for(encoder, tmp_path):
+    """Labels 0 and 1, as MRPC has them, which YAML reads as numbers."""
+    train = table(tmp_path / "train.csv", [(text, str(int(label == "pos"))) for text, label in reviews(40)])
+    given = {"model": encoder, "train": train, "test": train, **QUICK, "task.positive_label": 1, "task.metric": "f1"}
+    run = warmstart.fit(**given, out=tmp_path / "run")
+    kept = pq.read_table(run.folder / "predictions.parquet").to_pylist()
+    right, predicted, gold = (
+        sum(test(row) for row in kept)
+        for test in (
+            lambda row: row["answer"] == row["label"] == "1",
+            lambda row: row["label"] == "1",
+            lambda row: row["answer"] == "1",
+        )
+    )
+    assert next(iter(run.metrics["test"])) == "f1"
+    assert run.metrics["test"]["f1"] == pytest.approx(2 * right / (predicted + gold))
+    assert (warmstart.load(run.folder).task.headline, run.predictor.task.options.positive_label) == ("f1", "1")
+
+
 def test_each_prediction_is_kept_with_its_row(run):
     kept = pq.read_table(run.folder / "predictions.parquet").to_pylist()
     assert len(kept) == 24
@@ -132,6 +151,10 @@ def test_the_runs_own_recipe_gives_the_same_run(run, tmp_path):
         ({"model": "no/model"}, "no/model: cannot be loaded as a model"),
         ({"test": "many"}, "was not seen in training"),
         ({"task.class_weight": {"pos": -1}}, "greater than 0"),
+        ({"task.metric": "f1"}, "not of which label; set positive_label"),
+        ({"task.positive_label": "poss"}, "'poss' is not a label of the data; did you mean 'pos'"),
+        ({"task.metric": "micro_f1"}, "expected accuracy, macro_f1, mcc or f1"),
+        ({"task.multi_label": True, "task.positive_label": "pos"}, "leave one of them out"),
     ],
 )
 def test_a_wrong_setting_is_refused_and_leaves_no_folder(encoder, files, tmp_path, wrong, said):

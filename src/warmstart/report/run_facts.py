@@ -115,7 +115,13 @@ def _scores(run: RunFolder, result: RunResult) -> PartScores:
     value = metrics[headline]
     estimate = _estimate(np.asarray(result.scores, dtype=float))
     same = value is not None and math.isclose(estimate.mean, float(value), abs_tol=TOLERANCE)
-    estimated = "" if same else tasks.find_or_base(run.recipe.task.name).row_score_name
+    accuracy = metrics.get("accuracy")
+    if same:
+        estimated = ""
+    elif accuracy is not None and math.isclose(estimate.mean, float(accuracy), abs_tol=TOLERANCE):
+        estimated = "accuracy"
+    else:
+        estimated = tasks.find_or_base(run.recipe.task.name).row_score_name
     return PartScores(result.part, metrics, headline, estimate if same or estimated else None, estimated)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NotRequired, Self, cast
 
 import torch
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 from torch.nn import functional as F
 
 from warmstart.data.schema import Column, Schema
-from warmstart.errors import Location, RecipeError, nearest
+from warmstart.errors import Location, ModelError, RecipeError, nearest
 from warmstart.options import Options
 from warmstart.tasks.base import Answer, Averaging, Batch, Columns, ErrorTable, LossFunction, Outputs, TextFeature
 from warmstart.tasks.shared import metrics
@@ -25,6 +26,15 @@ from warmstart.text.windows import Window
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
+    from warmstart.models.linear_probe import ProbeKind
+
+
+SINGLE_LABEL_METRICS = ("accuracy", "macro_f1", "mcc", "f1")
+MULTI_LABEL_METRICS = ("micro_f1", "macro_f1", "exact_match")
+
+LabelName = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+"""A label, which YAML may hold as a whole number."""
+
 
 class ClassifyOptions(Options):
     """Options of `task: {name: classify, …}`."""
@@ -35,6 +45,14 @@ class ClassifyOptions(Options):
     """The weight of each label in the loss: `balanced` (rarer labels weigh more), or a mapping from label to weight."""
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
     """With `multi_label: true`, the probability from which on a label is predicted."""
+    positive_label: LabelName | None = None
+    """Of two labels, the one whose F1, precision and recall are reported, as `f1`, `precision` and `recall`: the F1 of
+    MRPC and QQP. There is no default, since nothing in the data says which label is the positive one; without it, these
+    metrics are left out."""
+    metric: Literal["accuracy", "macro_f1", "mcc", "f1", "micro_f1", "exact_match"] | None = None
+    """The headline metric, which early stopping, sweeps and comparisons use: `accuracy`, `macro_f1`, `mcc`, or the `f1`
+    of `positive_label`; with `multi_label: true`, `micro_f1`, `macro_f1` or `exact_match`. Default: `accuracy`, or
+    `micro_f1` with `multi_label: true`."""
 
     synonyms: ClassVar[Mapping[str, str]] = {
         "multilabel": "multi_label",
@@ -42,7 +60,28 @@ class ClassifyOptions(Options):
         "class_weights": "class_weight",
         "pos_weight": "class_weight",
         "weights": "class_weight",
+        "pos_label": "positive_label",
+        "positive_class": "positive_label",
+        "eval_metric": "metric",
+        "metric_for_best_model": "metric",
     }
+
+    @model_validator(mode="after")
+    def _options_go_together(self) -> Self:
+        if self.multi_label and self.positive_label is not None:
+            raise ValueError(
+                f"positive_label: found {self.positive_label!r} with multi_label: true, which reports the F1 of every "
+                "label; leave one of them out"
+            )
+        known = MULTI_LABEL_METRICS if self.multi_label else SINGLE_LABEL_METRICS
+        if self.metric not in {None, *known}:
+            expected = " or ".join((", ".join(known[:-1]), known[-1]))
+            raise ValueError(
+                f"metric: found {self.metric} with multi_label: {str(self.multi_label).lower()}; expected {expected}"
+            )
+        if self.metric == "f1" and self.positive_label is None:
+            raise ValueError("metric: found f1, but not of which label; set positive_label, or metric: macro_f1")
+        return self
 
 
 class ClassifyFeature(TextFeature):
@@ -69,7 +108,7 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
         self.class_weight = class_weight
         self.multi_label = options.multi_label
         self.single_choice = not self.multi_label
-        self.headline = "micro_f1" if self.multi_label else "accuracy"
+        self.headline = options.metric or ("micro_f1" if self.multi_label else "accuracy")
 
     @classmethod
     def schema(cls, options: ClassifyOptions) -> Schema:
@@ -88,12 +127,17 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
         labels = LabelMap.from_labels(counts, least=1 if options.multi_label else 2)
         if config is not None:
             labels = LabelMap.from_config(config.id2label).reused_for(labels)
+        if wrong := _wrong_positive_label(options, labels):
+            raise RecipeError(wrong)
         return cls(options, pair, labels, _class_weight(options, labels, counts, rows))
 
     @classmethod
     def from_config(cls, options: ClassifyOptions, pair: bool, config: PreTrainedConfig) -> Self:
+        labels = LabelMap.from_config(config.id2label)
+        if wrong := _wrong_positive_label(options, labels):
+            raise ModelError(wrong)
         # Weights matter to training alone, so a reopened task has none.
-        return cls(options, pair, LabelMap.from_config(config.id2label), None)
+        return cls(options, pair, labels, None)
 
     def config_kwargs(self) -> dict[str, Any]:
         kind = "multi_label_classification" if self.multi_label else "single_label_classification"
@@ -133,6 +177,10 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
         return [self._answer(row) for row in probabilities]
 
     @property
+    def probe_kind(self) -> ProbeKind:
+        return "multi-label-logistic" if self.multi_label else "logistic"
+
+    @property
     def answer_schema(self) -> dict[str, str]:
         return {"labels": "text", "probabilities": "text"} if self.multi_label else dict(LABEL_ANSWER)
 
@@ -144,8 +192,12 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
         gold = [self._target(answer) for answer in columns["label"]]
         if self.multi_label:
             predicted = [self._target(prediction["labels"]) for prediction in predictions]
-            return metrics.many_labels(self._matrix(gold).tolist(), self._matrix(predicted).tolist())
-        return metrics.one_label(gold, [self._target(prediction["label"]) for prediction in predictions])
+            values = metrics.many_labels(self._matrix(gold).tolist(), self._matrix(predicted).tolist())
+        else:
+            positive = self.labels.ids.get(self.options.positive_label or "")
+            predicted = [self._target(prediction["label"]) for prediction in predictions]
+            values = metrics.one_label(gold, predicted, positive)
+        return {self.headline: values[self.headline], **values}
 
     @classmethod
     def row_scores(cls, options: ClassifyOptions, columns: Columns, predictions: Sequence[Answer]) -> Sequence[float]:
@@ -166,10 +218,16 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
     ) -> str:
         """A run that gives one answer to every row has failed."""
         if not options.multi_label:
-            return why_no_better_than_constant(value, truth or (), [answer["label"] for answer in predictions])
+
+            def constant(truth: Sequence[Any], answer: Hashable) -> float:
+                return metrics.one_label(truth, [answer] * len(truth), options.positive_label)[headline]
+
+            return why_no_better_than_constant(
+                value, truth or (), [answer["label"] for answer in predictions], constant
+            )
         gold = [tuple(sorted(labels)) for labels in truth or ()]
         predicted = [tuple(sorted(answer["labels"])) for answer in predictions]
-        return why_no_better_than_constant(value, gold, predicted, _constant_micro_f1)
+        return why_no_better_than_constant(value, gold, predicted, partial(_constant_multi_label, headline))
 
     def error_tables(self, columns: Columns, predictions: Sequence[Answer]) -> list[ErrorTable]:
         """With `multi_label: true`, how each label fares by itself."""
@@ -225,12 +283,27 @@ def _class_weight(
     return [options.class_weight.get(name, 1.0) for name in labels.names]
 
 
-def _constant_micro_f1(truth: Sequence[Any], answer: Hashable) -> float:
-    """The micro F1 of giving the same labels to all rows."""
+def _wrong_positive_label(options: ClassifyOptions, labels: LabelMap) -> str:
+    """What is wrong with `positive_label`; empty where nothing is."""
+    name = options.positive_label
+    if name is None:
+        return ""
+    if name not in labels.ids:
+        return f"task.positive_label: {name!r} is not a label of the data; {nearest(name, labels.names)}"
+    if len(labels) != 2:
+        return (
+            f"task.positive_label: found {name!r} with {len(labels)} labels, expected two; leave it out, macro_f1 is "
+            "the mean over all"
+        )
+    return ""
+
+
+def _constant_multi_label(metric: str, truth: Sequence[Any], answer: Hashable) -> float:
+    """The metric of giving the same labels to all rows."""
     names = sorted({name for labels in truth for name in labels})
     gold = [[int(name in labels) for name in names] for labels in truth]
     always = [int(name in answer) for name in names]  # type: ignore[operator]
-    return metrics.many_labels(gold, [always] * len(gold))["micro_f1"]
+    return metrics.many_labels(gold, [always] * len(gold))[metric]
 
 
 def _f1(truth: set[str], predicted: set[str]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,13 +19,24 @@ if TYPE_CHECKING:
     from ir_measures import Measure
 
 
-def one_label(gold: Sequence[int], predicted: Sequence[int]) -> dict[str, float]:
-    """Accuracy, macro F1 (over the labels in gold or predicted) and Matthews correlation coefficient."""
-    return {
+def one_label(
+    gold: Sequence[Hashable], predicted: Sequence[Hashable], positive: Hashable | None = None
+) -> dict[str, float]:
+    """Accuracy, macro F1 (over the labels in gold or predicted) and Matthews correlation coefficient.
+
+    Args:
+        positive: A label whose F1, precision and recall are computed as well.
+    """
+    values = {
         "accuracy": float(sk.accuracy_score(gold, predicted)),
         "macro_f1": float(sk.f1_score(gold, predicted, average="macro", zero_division=0)),
         "mcc": float(sk.matthews_corrcoef(gold, predicted)),
     }
+    if positive is None:
+        return values
+    truth, answer = [label == positive for label in gold], [label == positive for label in predicted]
+    scorers = {"f1": sk.f1_score, "precision": sk.precision_score, "recall": sk.recall_score}
+    return values | {name: float(score(truth, answer, zero_division=0)) for name, score in scorers.items()}
 
 
 def choices(gold: Sequence[int], predicted: Sequence[int]) -> dict[str, float]:
