@@ -3,7 +3,9 @@
 import json
 
 import pytest
+import torch
 import transformers
+from safetensors.torch import load_file
 
 import warmstart
 from small import FAST
@@ -54,6 +56,28 @@ def test_fit_measure_and_answer(runs, name):
     assert "id2label" not in config["encoder"]
     assert type(load_as_saved(str(run.model))).__name__ == "PooledForSequenceClassification"
     assert type(transformers.AutoTokenizer.from_pretrained(run.model)) is type(run.predictor.tokenizer)
+
+
+def test_a_lower_layer_has_the_pretrained_pooler_as_the_top_one_has(deep, files, tmp_path):
+    still = {"training": {"max_steps": 1, "batch_size": 4, "learning_rate": 1e-20, "weight_decay": 0}}
+    pretrained = load_file(f"{deep}/model.safetensors")
+    runs = {}
+    for layers in ("last", 2, "mean-first-3", "first-2"):
+        out = tmp_path / str(layers)
+        runs[layers] = warmstart.fit(model=deep, train=files["train"], out=out, head={"layers": layers}, **still)
+    assert type(load_as_saved(str(runs["last"].model))).__name__ == "BertForSequenceClassification"
+    poolers = {"last": "bert.pooler.dense", 2: "pooler", "mean-first-3": "pooler"}
+    for layers, name in poolers.items():
+        weights = load_file(runs[layers].model / "model.safetensors")
+        for part in ("weight", "bias"):
+            torch.testing.assert_close(weights[f"{name}.{part}"], pretrained[f"pooler.dense.{part}"], atol=1e-9, rtol=0)
+        assert runs[layers].training.new_parameters == ["classifier.bias", "classifier.weight"]
+    # Two layers are twice as wide, so that their pooler is new.
+    wide = load_file(runs["first-2"].model / "model.safetensors")
+    assert wide["pooler.weight"].shape == (32, 64)
+    assert "pooler.weight" in runs["first-2"].training.new_parameters
+    linear = warmstart.fit(model=deep, train=files["train"], out=tmp_path / "none", head={"type": "linear"}, **still)
+    assert not any("pooler" in name for name in load_file(linear.model / "model.safetensors"))
 
 
 def test_show_has_the_run_and_its_layers(runs, capsys):

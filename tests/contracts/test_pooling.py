@@ -15,7 +15,10 @@ from warmstart.models.layer_map import LayerMap
 from warmstart.models.pooling import POOLINGS, SLICE_POOLINGS, Pooling, SlicePooling
 from warmstart.models.precision import resolve_precision
 
-LAYERS = ["last", 0, 2, -2, "concat-2", "sum-2", "mean-2", "max-3", "concat-all", "mean-all", "max-all", "scalar-mix"]
+LAYERS = [
+    *("last", 0, 2, -2, "concat-2", "sum-2", "mean-2", "max-3", "concat-all", "mean-all", "max-all", "scalar-mix"),
+    *("first-2", "last-2", "concat-first-2", "sum-first-2", "mean-first-2", "max-first-1", "mean-last-2"),
+]
 TEXTS = ["the film was good and the book was bad", "good", "a great story, and a boring one"]
 
 every_architecture = pytest.mark.parametrize("name", ARCHITECTURES)
@@ -55,9 +58,9 @@ def join(states, layers, pooling):
         return pooling.mix.scale.item() * sum(share * state for share, state in zip(shares, states, strict=True))
     if layers == "last" or isinstance(layers, int):
         return states[-1 if layers == "last" else layers]
-    how, many = layers.split("-")
-    chosen = blocks if many == "all" else blocks[-int(many) :]
-    if how == "concat":
+    how, *_, many = layers.split("-")
+    chosen = blocks if many == "all" else blocks[: int(many)] if "first" in layers else blocks[-int(many) :]
+    if how in ("concat", "first", "last"):
         return np.concatenate(chosen, axis=-1)
     return {"sum": np.sum, "mean": np.mean, "max": np.max}[how](chosen, axis=0)
 
@@ -86,7 +89,8 @@ def test_vectors_are_what_numpy_computes(name):
         for name in POOLINGS:
             options = {"layers": layers, "pooling": name, "hidden_size": 32, "num_layers": 3}
             options["last_hidden_size"] = last_size
-            if last_size != 32 and str(layers).startswith(("sum", "mean", "max", "scalar-mix")):
+            joined = str(layers).startswith(("sum", "mean", "max", "scalar-mix")) and "first" not in str(layers)
+            if last_size != 32 and joined:
                 with pytest.raises(RecipeError, match="expected one layer, last or concat-N"):
                     Pooling(**options)
                 continue
@@ -213,6 +217,73 @@ def test_the_spec_shows_what_the_stock_head_reads(name):
 def test_a_stock_head_is_used_wherever_it_fits(name, choice, expected):
     made = head_config(tiny_config(name), choice, reused=False)
     assert (is_pooled(made) and (made.layers, made.pooling)) == (expected or False)
+
+
+STOCK_DENSE = {
+    "albert": "albert.pooler",
+    "bert": "bert.pooler.dense",
+    "deberta": "pooler.dense",
+    "deberta-v2": "pooler.dense",
+    "distilbert": "pre_classifier",
+    "eurobert": "dense",
+    "gte": "gte.pooler.dense",
+    "nomic_bert": "nomic_bert.pooler.dense",
+    "xlnet": "sequence_summary.summary",
+}
+"""The layer of each stock sequence head before its last one, where it is not `classifier.dense`."""
+
+
+@every_architecture
+def test_every_layer_is_read_as_the_stock_head_reads_the_last_one(name):
+    """The last layer through our pooler and its weights gives what the stock head gives; others have the same head."""
+    spec = spec_of(tiny_config(name))
+    lower = head_config(tiny_config(name), HeadChoice(2), reused=False)
+    assert lower.head_type == ("pooler" if spec.stock_dense else "linear")
+    if spec.stock_dense is None:
+        return
+    [pooling, *_] = spec.stock_poolings
+    config = head_config(tiny_config(name), HeadChoice("last", pooling), reused=False)
+    config.num_labels = 3
+    stock = transformers.AutoModelForSequenceClassification.from_config(config).eval()
+    choice = head_config(tiny_config(name), HeadChoice(2, pooling), reused=False)
+    ours = PooledForSequenceClassification(
+        PooledConfig(
+            encoder=config,
+            pooling=pooling,
+            head_type="pooler",
+            pooler_activation=choice.pooler_activation,
+            num_labels=3,
+        )
+    ).eval()
+    ours.encoder.load_state_dict(stock.base_model.state_dict(), strict=False)
+    dense = stock.get_submodule(STOCK_DENSE.get(name, "classifier.dense"))
+    last = [layer for layer in stock.modules() if isinstance(layer, torch.nn.Linear) and layer.out_features == 3][-1]
+    with torch.no_grad():
+        for layer in (dense, last):  # of a visible size, so that the activation counts
+            layer.weight.normal_()
+            layer.bias.normal_()
+    ours.pooler.load_state_dict(dense.state_dict())
+    ours.classifier.load_state_dict(last.state_dict())
+    with torch.no_grad():
+        torch.testing.assert_close(ours(**batch(name)).logits, stock(**batch(name)).logits, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute"), [("bert", "hidden_dropout_prob"), ("distilbert", "seq_classif_dropout"), ("gpt2", None)]
+)
+def test_every_layer_has_the_dropout_of_the_stock_head(name, attribute):
+    config = tiny_config(name)
+    if attribute:
+        setattr(config, attribute, 0.37)
+    assert head_config(config, HeadChoice(2), reused=False).dropout == (0.37 if attribute else 0)
+
+
+def test_layers_are_refused_that_the_encoder_has_not():
+    with pytest.raises(RecipeError, match="'first-4'; this encoder has 3 blocks: set concat-all"):
+        Pooling("first-4", "mean", hidden_size=6, num_layers=3)
+    for layers in ("first", "first-0", "mean-first-all", "first-all", "last-"):
+        with pytest.raises(RecipeError, match="expected last, scalar-mix"):
+            Pooling(layers, "mean", hidden_size=6, num_layers=3)
 
 
 @pytest.mark.parametrize("how", SLICE_POOLINGS)

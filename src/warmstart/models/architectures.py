@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class StockDense:
+    """The layer that a stock sequence head has between the token it reads and its last layer."""
+
+    activation: str = "tanh"
+    """What follows it, or the config attribute that names that."""
+    dropout: bool = False
+    """Dropout comes before it."""
+    pretrained: bool = False
+    """It is the encoder's own pooler, which comes with its weights."""
+
+
+@dataclass(frozen=True)
 class ArchitectureSpec:
     """What the structure of a model of one architecture does not show.
 
@@ -41,6 +53,10 @@ class ArchitectureSpec:
     """It runs in bf16 and fp16; where not, `precision: auto` is fp32."""
     stock_poolings: Mapping[str, Mapping[str, str]] | None = None
     """The token poolings of the stock sequence head, and the config values that choose each; None if unknown."""
+    stock_dense: StockDense | None = None
+    """What the stock sequence head has before its last layer; None if nothing, or unknown."""
+    stock_dropout: bool = True
+    """The stock sequence head has dropout before its last layer."""
     encoder_class: str = ""
     """The class of the encoder, if that of `AutoModel` has a decoder too, as then has its stock sequence head."""
     last_hidden_size: str = ""
@@ -54,45 +70,66 @@ class ArchitectureSpec:
 
 CLS: Mapping[str, Mapping[str, str]] = {"cls": {}}
 LAST: Mapping[str, Mapping[str, str]] = {"last": {}}
-_CLS = ArchitectureSpec(stock_poolings=CLS)
-_OFFSET = ArchitectureSpec(offset_positions=True, stock_poolings=CLS)
+POOLER = StockDense(pretrained=True)
+_OFFSET = ArchitectureSpec(offset_positions=True, stock_poolings=CLS, stock_dense=StockDense(dropout=True))
 _T5 = ArchitectureSpec(embeddings=("block.0.layer.0.SelfAttention.relative_attention_bias",), stock_poolings={})
 
 ARCHITECTURES: dict[str, ArchitectureSpec] = {
     "albert": ArchitectureSpec(
-        shared_blocks=True, stock_poolings=CLS, pair_modules=("albert.pooler", "sop_classifier")
+        shared_blocks=True,
+        stock_poolings=CLS,
+        stock_dense=POOLER,
+        pair_modules=("albert.pooler", "sop_classifier"),
     ),
-    "bert": ArchitectureSpec(stock_poolings=CLS, pair_modules=("bert.pooler", "cls.seq_relationship")),
-    "big_bird": ArchitectureSpec(stock_poolings=CLS, pair_modules=("bert.pooler", "cls.seq_relationship")),
+    "bert": ArchitectureSpec(
+        stock_poolings=CLS, stock_dense=POOLER, pair_modules=("bert.pooler", "cls.seq_relationship")
+    ),
+    "big_bird": ArchitectureSpec(
+        stock_poolings=CLS,
+        stock_dense=StockDense("hidden_act", dropout=True),
+        pair_modules=("bert.pooler", "cls.seq_relationship"),
+    ),
     "camembert": _OFFSET,
     # transformers fills its mask with the lowest number of fp32, which fp16 and bf16 cannot hold.
-    "deberta": ArchitectureSpec(half_precision=False, stock_poolings=CLS),
-    "deberta-v2": ArchitectureSpec(embeddings=("LayerNorm",), first_block=("conv",), stock_poolings=CLS),
-    "distilbert": _CLS,
-    "electra": _CLS,
+    "deberta": ArchitectureSpec(half_precision=False, stock_poolings=CLS, stock_dense=StockDense("pooler_hidden_act")),
+    "deberta-v2": ArchitectureSpec(
+        embeddings=("LayerNorm",),
+        first_block=("conv",),
+        stock_poolings=CLS,
+        stock_dense=StockDense("pooler_hidden_act"),
+    ),
+    "distilbert": ArchitectureSpec(stock_poolings=CLS, stock_dense=StockDense("relu")),
+    "electra": ArchitectureSpec(stock_poolings=CLS, stock_dense=StockDense("gelu", dropout=True)),
     # Its default, `late`, is the mean of every token's logits, which is no pooling of states.
     "eurobert": ArchitectureSpec(
-        stock_poolings={"cls": {"classifier_pooling": "bos"}, "mean": {"classifier_pooling": "mean"}}
+        stock_poolings={"cls": {"classifier_pooling": "bos"}, "mean": {"classifier_pooling": "mean"}},
+        stock_dense=StockDense("gelu"),
+        stock_dropout=False,
     ),
-    "gpt2": ArchitectureSpec(stock_poolings=LAST),
-    "gte": ArchitectureSpec(head=("pooler",), stock_poolings=CLS),
-    "llama": ArchitectureSpec(stock_poolings=LAST),
+    "gpt2": ArchitectureSpec(stock_poolings=LAST, stock_dropout=False),
+    "gte": ArchitectureSpec(head=("pooler",), stock_poolings=CLS, stock_dense=POOLER),
+    "llama": ArchitectureSpec(stock_poolings=LAST, stock_dropout=False),
     "longformer": replace(_OFFSET, global_first_token=True),
-    "modernbert": ArchitectureSpec(
+    "modernbert": ArchitectureSpec(  # its stock head also has a norm, which ours has not
         stock_poolings={"cls": {"classifier_pooling": "cls"}, "mean": {"classifier_pooling": "mean"}}
     ),
     "mpnet": _OFFSET,
     "mt5": replace(_T5, encoder_class="MT5EncoderModel"),
-    "nomic_bert": ArchitectureSpec(head=("pooler",), stock_poolings=CLS),
+    "nomic_bert": ArchitectureSpec(head=("pooler",), stock_poolings=CLS, stock_dense=POOLER),
     "opt": ArchitectureSpec(
-        head=("final_layer_norm", "project_out"), stock_poolings=LAST, last_hidden_size="word_embed_proj_dim"
+        head=("final_layer_norm", "project_out"),
+        stock_poolings=LAST,
+        stock_dropout=False,
+        last_hidden_size="word_embed_proj_dim",
     ),
     "roberta": _OFFSET,
     "roberta-prelayernorm": _OFFSET,
     "t5": replace(_T5, encoder_class="T5EncoderModel"),
     "xlm-roberta": _OFFSET,
     "xlm-roberta-xl": _OFFSET,
-    "xlnet": ArchitectureSpec(stock_poolings={"last": {"summary_type": "last"}}),
+    "xlnet": ArchitectureSpec(
+        stock_poolings={"last": {"summary_type": "last"}}, stock_dense=StockDense("summary_activation")
+    ),
 }
 """By the `model_type` of the configuration."""
 

@@ -14,7 +14,7 @@ import transformers
 
 from warmstart.errors import ModelError, PluginError, RecipeError
 from warmstart.models.architectures import encoder_config, is_plugin, is_pooled, load_architecture, spec_of
-from warmstart.models.heads.pooled import build_encoder, encoder_class, encoder_kwargs
+from warmstart.models.heads.pooled import PooledModel, build_encoder, encoder_class, encoder_kwargs
 from warmstart.models.heads.selection import SEQUENCE, HeadChoice, check_stock_head, head_config, pooled_class
 from warmstart.models.japanese_tokenizers import add_token_type_ids, missing_extra
 from warmstart.models.layer_map import LayerMap
@@ -243,7 +243,7 @@ def _move_encoder(
     encoder, unused = _encoder_of(name, saved, encoder_config(wanted))
     if is_pooled(wanted):
         model = cls(wanted, encoder)
-        new = {key for key, _ in model.named_parameters() if not key.startswith("encoder.")}
+        new = {key for key, _ in model.named_parameters() if not key.startswith("encoder.")} - _use_pooler(name, model)
     else:
         model = cls.from_config(wanted)
         missing = model.base_model.load_state_dict(encoder.state_dict(), strict=False).missing_keys
@@ -252,6 +252,20 @@ def _move_encoder(
         new |= {base + key for key in missing}
         _check_complete(name, new - set(LayerMap.of(model).head.parameters))
     return LoadedModel(model, tuple(sorted(new)), tuple(sorted(unused)))
+
+
+@torch.no_grad()
+def _use_pooler(name: str, model: PooledModel) -> set[str]:
+    """Start the pooler of our own head from the encoder's, as a stock head does; gives the names of its parameters."""
+    dense = spec_of(model.config).stock_dense
+    if model.pooler is None or dense is None or not dense.pretrained:
+        return set()
+    pooler = load_pooler(name)
+    linear = getattr(pooler, "dense", pooler)
+    if linear is None or linear.weight.shape != model.pooler.weight.shape:  # concatenated layers need a larger one
+        return set()
+    model.pooler.load_state_dict(linear.state_dict())
+    return {f"pooler.{key}" for key in linear.state_dict()}
 
 
 def _encoder_of(name: str, saved: PretrainedConfig, config: PretrainedConfig) -> tuple[PreTrainedModel, set[str]]:

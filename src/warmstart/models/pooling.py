@@ -22,10 +22,13 @@ POOLINGS = plugins.built_in_names("poolings")
 MARKED_POOLINGS = ("marked", "cls+marked")
 """Poolings of tokens that a task marks: the mean of those marked 1 and the mean of those marked 2, concatenated."""
 SLICE_POOLINGS = ("mean", "max", "attention")
-HEAD_TYPES = ("linear", "mlp", "bilstm")
+HEAD_TYPES = ("linear", "pooler", "mlp", "bilstm")
 """What can stand on a pooling in our own models: see `PooledConfig`."""
 LAYERS = re.compile(
-    r"last|scalar-mix|(?P<join>concat|sum|mean|max)-(?P<count>all|[1-9]\d{0,3})|(?P<number>-?\d{1,4})", re.ASCII
+    r"last|scalar-mix|(?P<number>-?\d{1,4})"
+    r"|(?P<join>concat|sum|mean|max)-(?:all|(?:(?P<end>first|last)-)?(?P<count>[1-9]\d{0,3}))"
+    r"|(?P<bare>first|last)-(?P<bare_count>[1-9]\d{0,3})",
+    re.ASCII,
 )
 
 PoolingFactory = Callable[[int], nn.Module]
@@ -39,8 +42,9 @@ class Pooling(nn.Module):
 
     Args:
         layers: `last`; the number of one layer, where 0 is the output of the embeddings, 1 the first block and -1 the
-            last; `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N, or of `all` blocks; `scalar-mix`, a learned
-            mean of all blocks and the embeddings.
+            last; `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N, or of `all` blocks; `concat-first-N` and so on
+            of the first N; `first-N` or `last-N`, short for their concatenation; `scalar-mix`, a learned mean of all
+            blocks and the embeddings.
         pooling: `cls` (the first token), `last`, `mean`, `max`, `last+max+mean` (Howard & Ruder 2018, section 3.3), or
             `attention`, a learned mean; `marked`, the means of the tokens marked 1 and marked 2 concatenated, or
             `cls+marked`; or the name of a pooling that another package adds.
@@ -215,7 +219,10 @@ def choose_layers(layers: str | int, num_layers: int) -> tuple[str, tuple[int, .
     """How layers are joined, and the numbers of the layers: 0 for the embeddings, then 1 to `num_layers`."""
     match = LAYERS.fullmatch(str(layers))
     if match is None:
-        known = "last, scalar-mix, a layer's number, or concat, sum, mean or max with -N or -all, as concat-4"
+        known = (
+            "last, scalar-mix, a layer's number, or concat, sum, mean or max with -N, -first-N or -all, as concat-4 or "
+            "mean-first-4"
+        )
         raise RecipeError(f"layers: found {layers!r}; expected {known}")
     if match["number"]:
         number = int(match["number"])
@@ -224,13 +231,13 @@ def choose_layers(layers: str | int, num_layers: int) -> tuple[str, tuple[int, .
                 f"layers: found {number}; this encoder has layers 0 to {num_layers}, or {-num_layers - 1} to -1"
             )
         return "one", (number % (num_layers + 1),)
-    if match["join"]:
-        count = num_layers if match["count"] == "all" else int(match["count"])
+    join = match["join"] or ("concat" if match["bare"] else None)
+    if join:
+        count = int(match["count"] or match["bare_count"] or num_layers)
         if count > num_layers:
-            raise RecipeError(
-                f"layers: found {layers!r}; this encoder has {num_layers} blocks: set {match['join']}-all"
-            )
-        return match["join"], tuple(range(num_layers - count + 1, num_layers + 1))
+            raise RecipeError(f"layers: found {layers!r}; this encoder has {num_layers} blocks: set {join}-all")
+        first = 1 if "first" in (match["end"], match["bare"]) else num_layers - count + 1
+        return join, tuple(range(first, first + count))
     return (str(layers), tuple(range(num_layers + 1))) if layers == "scalar-mix" else ("one", (num_layers,))
 
 

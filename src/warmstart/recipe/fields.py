@@ -246,13 +246,15 @@ class LayerOptions(Options):
 class HeadOptions(Options):
     """The head on top of the encoder, and what it reads."""
 
-    type: Literal["auto", "linear", "mlp", "bilstm"] = "auto"
-    """The head: one `linear` layer, two with an activation between them (`mlp`), or a `bilstm` over the tokens,
-    followed by a linear layer. auto: the encoder's stock head if it fits `layers` and `pooling` and the encoder is not
-    frozen, otherwise `linear`."""
+    type: Literal["auto", "linear", "pooler", "mlp", "bilstm"] = "auto"
+    """The head: one `linear` layer; the `pooler` that stock heads have before it, a layer with an activation such as
+    tanh; two layers with an activation between them (`mlp`); or a `bilstm` over the tokens, followed by a linear layer.
+    auto: the encoder's stock head if it fits `layers` and `pooling` and the encoder is not frozen. Otherwise `pooler`,
+    if only `layers` does not fit: so every layer is read as the stock head reads the last one; else `linear`."""
     layers: str | int = "last"
     """The layers the head reads: `last`; one layer by its number (0 for the embeddings, 1 for the first block, -1 for
-    the last); `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N layers, or of `all`, such as `concat-4`; or
+    the last); `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N layers, or of `all`, such as `concat-4`;
+    `concat-first-N`, `mean-first-N` and so on of the first N; `first-N` or `last-N`, short for their concatenation; or
     `scalar-mix`, a learned weighted mean."""
     pooling: Annotated[str, OneOf(lambda: ("auto", *plugins.names("poolings")))] = "auto"
     """How the vectors of the tokens are pooled: the first (`cls`), the `last`, the `mean` or `max` of all, a

@@ -17,6 +17,7 @@ import torch
 import transformers
 from torch import nn
 from transformers import initialization
+from transformers.activations import ACT2FN
 from transformers.modeling_outputs import MultipleChoiceModelOutput, SequenceClassifierOutput
 
 from warmstart.models.architectures import POOLED, spec_of
@@ -38,8 +39,10 @@ class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
         slice_pooling: How the vectors of a document's slices are pooled: `mean`, `max` or `attention`.
         slice_chunk_size: How many slices go through the encoder at a time; memory grows with it.
         dropout: Dropout before each layer of the head.
-        head_type: What is between the encoder and the last layer: nothing (`linear`), one more layer over the vector of
-            a text or token (`mlp`), or a `bilstm` over the tokens.
+        head_type: What is between the encoder and the last layer: nothing (`linear`), the layer that a stock head has
+            there (`pooler`), one more layer over the vector of a text or token (`mlp`), or a `bilstm` over the tokens.
+        pooler_activation: What follows the pooler.
+        pooler_dropout: Whether there is dropout before the pooler too.
     """
 
     model_type = POOLED
@@ -52,6 +55,8 @@ class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
     slice_chunk_size: int = 8
     dropout: float = 0.1
     head_type: str = "linear"
+    pooler_activation: str = "tanh"
+    pooler_dropout: bool = False
 
     def __post_init__(self, **kwargs: object) -> None:
         if self.encoder is None:
@@ -95,6 +100,9 @@ class PooledModel(transformers.PreTrainedModel):  # type: ignore[misc]
         self.slice_pooling = SlicePooling(config.slice_pooling, self.pooling.output_size)
         self.dropout = nn.Dropout(config.dropout)
         size = self.pooling.output_size
+        self.pooler = nn.Linear(size, config.encoder.hidden_size) if config.head_type == "pooler" else None
+        self.activation = ACT2FN[config.pooler_activation]
+        size = size if self.pooler is None else config.encoder.hidden_size
         self.mlp = nn.Sequential(nn.Linear(size, size), nn.GELU()) if config.head_type == "mlp" else None
         self.classifier = nn.Linear(size, config.num_labels)
         self.post_init()
@@ -110,6 +118,8 @@ class PooledModel(transformers.PreTrainedModel):  # type: ignore[misc]
         """The output of the head's last layers, for vectors of texts or of tokens."""
         if self.mlp is not None:
             vectors = self.mlp(self.dropout(vectors))
+        if self.pooler is not None:
+            vectors = self.activation(self.pooler(self.dropout(vectors) if self.config.pooler_dropout else vectors))
         return self.classifier(self.dropout(vectors))  # type: ignore[no-any-return]
 
     def _init_weights(self, module: nn.Module) -> None:

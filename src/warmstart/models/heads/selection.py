@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import transformers
 
 from warmstart.errors import ModelError, RecipeError, nearest
-from warmstart.models.architectures import ARCHITECTURES, encoder_config, is_pooled, spec_of
+from warmstart.models.architectures import ARCHITECTURES, StockDense, encoder_config, is_pooled, spec_of
 from warmstart.models.heads.pooled import (
     PooledConfig,
     PooledForMultipleChoice,
@@ -44,7 +44,8 @@ class HeadChoice:
     pooling: str = "auto"
     """As in `Pooling`; `auto` is what the stock head reads, or `mean` where there is none."""
     type: str = "auto"
-    """As `head_type` of `PooledConfig`; `auto` is a stock head where one reads what is wanted, else `linear`."""
+    """As `head_type` of `PooledConfig`; `auto` is a stock head where one reads what is wanted, else one of ours with
+    the same layers."""
     slice_pooling: str | None = None
     """How the vectors of a document's slices are pooled; None where a document is one row."""
     reuse: bool = True
@@ -97,14 +98,23 @@ def head_config(
             "head.layers, head.pooling, head.type and layers.freeze: encoder need a choice of heads, and this task has "
             "a single one; leave them out"
         )
-    auto = None if by_token else _current_pooling(config)
+    stock_pooling = None if by_token else _current_pooling(config)
+    pooling = (stock_pooling or "mean") if choice.pooling == "auto" else choice.pooling
+    spec = spec_of(config)
+    # Layers can be compared only if each is read as the stock head reads the last one.
+    like_stock = (
+        choice.type == "auto" and not by_token and not choice.slice_pooling and pooling in (spec.stock_poolings or {})
+    )
+    dense = spec.stock_dense or StockDense()
     return PooledConfig(
         encoder=config,
         layers=str(choice.layers),
-        pooling=(auto or "mean") if choice.pooling == "auto" else choice.pooling,
+        pooling=pooling,
         slice_pooling=choice.slice_pooling or "mean",
-        dropout=_dropout(config),
-        head_type="linear" if choice.type == "auto" else choice.type,
+        dropout=_dropout(config) if spec.stock_dropout or not like_stock else 0.0,
+        head_type=("pooler" if like_stock and spec.stock_dense else "linear") if choice.type == "auto" else choice.type,
+        pooler_activation=getattr(config, dense.activation, dense.activation),
+        pooler_dropout=dense.dropout,
     )
 
 
@@ -169,5 +179,6 @@ def _described(saved: PretrainedConfig, by_token: bool) -> str:
 
 def _dropout(config: PretrainedConfig) -> float:
     """The dropout of the encoder's stock head, as far as its config has it."""
-    shares = (getattr(config, name, None) for name in ("classifier_dropout", "hidden_dropout_prob"))
+    names = ("classifier_dropout", "seq_classif_dropout", "summary_last_dropout", "hidden_dropout_prob")
+    shares = (getattr(config, name, None) for name in names)
     return next((share for share in shares if isinstance(share, float)), 0.1)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from transformers.activations import ACT2FN
+
 from warmstart.errors import ModelError, nearest
 from warmstart.models.architectures import POOLED
 from warmstart.models.pooling import HEAD_TYPES, LAYERS, MARKED_POOLINGS, SLICE_POOLINGS
@@ -52,6 +54,11 @@ KEYS: dict[str, tuple[Callable[[object], bool], str]] = {
     "slice_chunk_size": (lambda value: type(value) is int and 1 <= value <= MAX_SLICES, f"1 to {MAX_SLICES:,}"),
     "dropout": (lambda value: isinstance(value, int | float) and 0 <= value < 1, "0 or more, less than 1"),
     "head_type": (lambda value: value in HEAD_TYPES, f"one of {', '.join(HEAD_TYPES)}"),
+    "pooler_activation": (
+        lambda value: isinstance(value, str) and value in ACT2FN,
+        "the name of an activation, as tanh or gelu",
+    ),
+    "pooler_dropout": (lambda value: isinstance(value, bool), "true or false"),
     "id2label": (_labels, f"names of at most {MAX_LABELS:,} labels"),
     "label2id": (_labels, f"numbers of at most {MAX_LABELS:,} labels"),
     # A Trainer sets these on any config.
