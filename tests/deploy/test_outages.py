@@ -1,6 +1,7 @@
 """Faults of the world are waited out, faults of the data are set aside, and what is finished is read again."""
 
 import json
+import shutil
 import threading
 import time
 from dataclasses import replace
@@ -177,6 +178,9 @@ def test_every_damage_to_a_labelled_corpus_is_named(work):
                 path.write_bytes(broken)
             assert any(line.startswith(f"{entry.name}:") for line in corpus_damages(work.out)), entry.name
         path.write_bytes(whole)
+    (work.out.local / "more.parquet").write_bytes(b"x")
+    assert corpus_damages(work.out) == ["more.parquet: no manifest lists it"]
+    (work.out.local / "more.parquet").unlink()
     (work.folder.local / "a.jsonl").write_text("more\n")
     (work.folder.local / "c.jsonl").write_text("new\n")
     (work.folder.local / "b.parquet").unlink()
@@ -188,16 +192,34 @@ def test_every_damage_to_a_labelled_corpus_is_named(work):
 
 
 def test_verify_names_each_damaged_file_of_a_run(run, tmp_path):
-    import shutil
-
     folder = tmp_path / "run"
     shutil.copytree(run.folder, folder)
-    assert CliRunner().invoke(app, ["verify", str(folder)]).exit_code == 0
-    (folder / "model" / "config.json").write_text("{}")
-    (folder / "model" / "tokenizer.json").unlink()
+    assert verified(folder) == []
+    (folder / "report.html").write_text("written later")
+    (folder / "model" / "README.md").write_text("edited")
+    assert verified(folder) == []
+    whole = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    damaged = [path for path in whole if path.name not in {"README.md", "report.html"}]
+    assert {"metrics.json", "recipe.yaml", "predictions.parquet", "run.json"} <= {path.name for path in damaged}
+    for path in damaged:
+        path.write_bytes(whole[path] + b" ")
+        assert any(str(path) in line for line in verified(folder)), path
+        path.unlink()
+        assert any(str(path) in line for line in verified(folder)), path
+        path.write_bytes(whole[path])
+    shutil.rmtree(folder / "model")
+    assert [line.partition(" is missing")[0] for line in verified(folder)] == [str(folder / "model" / "manifest.json")]
+
+
+def test_verify_names_a_file_that_was_put_into_a_model(run, tmp_path):
+    shutil.copytree(run.folder / "model", tmp_path / "model")
+    (tmp_path / "model" / "adapter_config.json").write_text("{}")
+    assert verified(tmp_path / "model") == [f"{tmp_path}/model/adapter_config.json: no manifest lists it"]
+
+
+def verified(folder):
+    """What `verify` names; nothing where its exit code is 0."""
     found = CliRunner().invoke(app, ["verify", str(folder), "--json"])
-    assert found.exit_code == 6
     damages = json.loads(found.stdout)["damages"]
-    assert len(damages) == 2
-    assert "config.json: was changed" in damages[0]
-    assert "tokenizer.json: is missing" in damages[1]
+    assert found.exit_code == (6 if damages else 0)
+    return damages

@@ -19,7 +19,7 @@ from warmstart.errors import RunError
 from warmstart.evaluation.evaluate import measure
 from warmstart.evaluation.predictions import PREDICTION_FILES
 from warmstart.evaluation.records import metrics as metrics_record
-from warmstart.evaluation.records.metrics import Metrics, headline_of, read_metrics, write_metrics
+from warmstart.evaluation.records.metrics import Metrics, finish_run, headline_of, read_metrics
 from warmstart.evaluation.run_result import RunResult, read_scored, why_failed
 from warmstart.pipeline.prepare import Parts, fit_task
 from warmstart.recipe import Recipe
@@ -74,7 +74,7 @@ def fit_tfidf(recipe: Recipe, parts: Parts, folder: Path) -> None:
         metrics[part] = measure(task, rows, columns, answers, folder / PREDICTION_FILES[part])
     about = {"seconds": round(time.monotonic() - started, 3), "rows": len(train), "counted": counted, "C": C}
     write_json(folder / f"{NAME}.json", {**about, "sampled_from": len(parts.tables["train"])})
-    write_metrics(metrics, folder / metrics_record.FILE)
+    finish_run(metrics, folder)
 
 
 def read_tfidf(folder: Path, seed: int, task: TaskChoice) -> RunResult:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from warmstart.cli import options
-from warmstart.errors import RunError
+from warmstart.errors import RunError, redact
 
 
 def command(
@@ -26,12 +26,12 @@ def command(
 
     kind, damages = _labelled(out, file) or _published(out, file)
     if json:
-        screen.print_json({"folder": out, "kind": kind, "damages": damages})
+        screen.print_json({"folder": redact(out), "kind": kind, "damages": damages})
     elif damages:
         for damage in damages:
             typer.echo(damage)
     else:
-        typer.echo(f"{out}: every file is as it was written")
+        typer.echo(f"{redact(out)}: every file is as it was written")
     if damages:
         raise typer.Exit(RunError.exit_code)
 
@@ -50,12 +50,16 @@ def _labelled(out: str, file: str | None) -> tuple[str, list[str]] | None:
 
 def _published(out: str, file: str | None) -> tuple[str, list[str]]:
     """What is wrong with a run, or with any other folder that has manifests."""
-    from warmstart.storage.damages import folder_damages, published_folders
+    from warmstart.evaluation.records import metrics
+    from warmstart.storage.artifacts import MANIFEST
+    from warmstart.storage.damages import damages, published_folders
 
     folder = Path(out)
     if file is not None:
         raise RunError(f"--file: works only with a labelled corpus, which {out} is not; leave it out")
-    folders = published_folders(folder)
-    if not folders:
-        raise RunError(f"{out}: found no manifest.json, expected a finished run, stage or labelled corpus")
-    return "run or stage", [damage for each in folders for damage in folder_damages(each)]
+    lines = damages(folder)
+    if (folder / metrics.FILE).is_file() and not (folder / MANIFEST).exists():
+        lines.append(f"{folder / MANIFEST} is missing; it was removed, or the run is of a version that wrote none")
+    elif not lines and not published_folders(folder):
+        raise RunError(f"{out}: found no {MANIFEST}, expected a finished run, stage or labelled corpus")
+    return "run or stage", lines

@@ -19,7 +19,7 @@ from warmstart.evaluation.records import evidence as evidence_record
 from warmstart.evaluation.records import metrics as metrics_record
 from warmstart.evaluation.records.evidence import EvidenceRecord, RowMean, SelectedRecord, VariantRecord
 from warmstart.evaluation.records.files import write_record
-from warmstart.evaluation.records.metrics import Metrics, write_metrics
+from warmstart.evaluation.records.metrics import Metrics, finish_run
 from warmstart.evaluation.run import RECIPE, RunFolder, begin_run
 from warmstart.evaluation.run_result import RunResult
 from warmstart.evaluation.statistics import over_rows
@@ -99,7 +99,7 @@ def _publish(recipe: Recipe, folder: Path, results: Sequence[RunResult], progres
     write_record(make_evidence(results, selection, metrics, folder), folder / evidence_record.FILE)
     for result in own:
         remove_weights(result.folder)
-    write_metrics(metrics, folder / metrics_record.FILE)
+    finish_run(metrics, folder)
 
 
 def make_evidence(results: Sequence[RunResult], selection: Selection, metrics: Metrics, folder: Path) -> EvidenceRecord:

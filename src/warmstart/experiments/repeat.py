@@ -21,6 +21,7 @@ from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import MEMORY, Recipe, absolute, flat, make_recipe, put
 from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.artifacts import checksum
+from warmstart.storage.damages import unlist_folders
 from warmstart.storage.files import write_json, write_text
 from warmstart.storage.json_files import read_object
 from warmstart.storage.locks import lock_holder, try_lock
@@ -130,6 +131,7 @@ def remove_weights(folder: Path) -> None:
     """Remove a run's model and checkpoints; its numbers stay."""
     for name in WEIGHTS:
         shutil.rmtree(folder / name, ignore_errors=True)
+        unlist_folders(folder, name)
 
 
 def _ended(folder: Path) -> bool:

@@ -15,7 +15,7 @@ from warmstart.evaluation.records import forgetting as forgetting_record
 from warmstart.evaluation.records import metrics as metrics_record
 from warmstart.evaluation.records import training as training_record
 from warmstart.evaluation.records.files import as_json, write_record
-from warmstart.evaluation.records.metrics import Metrics, write_metrics
+from warmstart.evaluation.records.metrics import Metrics, finish_run
 from warmstart.evaluation.records.training import MultitaskTrainingRecord, TaskTrainingRecord
 from warmstart.evaluation.run import ENVIRONMENT
 from warmstart.inference.predictor import Predictor
@@ -80,7 +80,7 @@ def train_multitask(
         _train(prepared, saving, folder, progress, monitor)
     with processes.main_process_first():
         if main and not (folder / metrics_record.FILE).exists():
-            write_metrics(_measure(folder, prepared.parts, progress), folder / metrics_record.FILE)
+            finish_run(_measure(folder, prepared.parts, progress), folder)
 
 
 def _saving(folder: Path, identity: Identity, options: CheckpointOptions, anyway: Iterable[str]) -> CheckpointPolicy:

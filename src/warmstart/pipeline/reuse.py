@@ -17,8 +17,8 @@ from warmstart.storage.artifacts import verify
 from warmstart.storage.files import link_or_copy
 from warmstart.tasks.shared.saved_task import SavedTask
 
-REUSED = ("stages/*-finetune", "predictions*.parquet", "model", metrics.FILE)
-"""What is taken from a run; metrics come last, since they mark a run as finished."""
+REUSED = ("stages/*-finetune", "predictions*.parquet", "model")
+"""What is taken from a run, before its metrics, which mark a run as finished."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ def reuse_finetuning(done: Path, folder: Path, progress: Progress) -> None:
     if done != folder.resolve():
         for source in (path for name in REUSED for path in sorted(done.glob(name))):
             link_or_copy(source, folder / source.relative_to(done))
+        metrics.finish_run(metrics.read_metrics(done / metrics.FILE), folder)
     progress.log(f"the fine-tuning is finished ({done.name}); reused")
 
 

@@ -19,6 +19,7 @@ from typing import TypeAlias
 from warmstart.errors import BusyError, RunError
 from warmstart.evaluation.records import metrics
 from warmstart.evaluation.records.files import read_record, write_record
+from warmstart.evaluation.run import ENVIRONMENT
 from warmstart.runtime import processes
 from warmstart.runtime.environment import environment
 from warmstart.storage.artifacts import MANIFEST
@@ -66,8 +67,9 @@ class StoredStage:
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether a stage's folder is complete: the file that is written last is there."""
-    return any((folder / name).is_file() for name in (metrics.FILE, MANIFEST))
+    """Whether a stage's folder is complete: its metrics are there, or it was published whole, without a recipe."""
+    published = (folder / MANIFEST).is_file() and not (folder / ENVIRONMENT).is_file()
+    return published or (folder / metrics.FILE).is_file()
 
 
 def versions() -> Identity:

@@ -42,8 +42,7 @@ def publish(folder: Path, about: Mapping[str, object] | None = None) -> Iterator
         staging.chmod(0o755)
         yield staging
         files = {str(path.relative_to(staging)): checksum(path) for path in _files(staging)}
-        manifest = {**(about or {}), "files": files}
-        write_json(staging / MANIFEST, {**manifest, "seal": _seal(manifest)})
+        write_manifest(staging, {**(about or {}), "files": files})
         for path in _files(staging):
             flush(path)
         flush(staging)
@@ -161,6 +160,14 @@ def remove_stale_staging(parent: Path) -> None:
 
 def verify(folder: Path) -> JsonObject:
     """The manifest of a published folder, after checking that every file in it is as it was written."""
+    manifest = read_manifest(folder)
+    for damage in file_damages(folder, manifest):
+        raise RunError(damage)
+    return manifest
+
+
+def read_manifest(folder: Path) -> JsonObject:
+    """The manifest of a folder without its seal, refusing one that is not as it was written."""
     path = folder / MANIFEST
     try:
         manifest = read_object(path, RunError, MAX_MANIFEST_BYTES)
@@ -170,14 +177,28 @@ def verify(folder: Path) -> JsonObject:
     if not isinstance(files, dict):
         raise RunError(f"{path}: files: found {type(files).__name__}, expected the folder's files by name")
     for name in files:
-        _check_inside(folder, name)
+        _check_name(folder, name)
     if manifest.pop("seal", None) != _seal(manifest):
         raise RunError(f"{path} was changed: its content does not match its own checksum")
-    for name, expected in files.items():
-        actual = checksum(folder / name)
-        if actual != expected:
-            raise RunError(f"{folder / name} was changed: found {actual}, but {MANIFEST} lists {expected}")
     return manifest
+
+
+def file_damages(folder: Path, manifest: JsonObject) -> Iterator[str]:
+    """The files of a manifest that are not as it lists them, a sentence each; every file is read."""
+    for name, expected in manifest["files"].items():
+        try:
+            _check_inside(folder, name)
+            actual = checksum(folder / name)
+        except (RunError, OSError) as error:
+            yield str(error)
+        else:
+            if actual != expected:
+                yield f"{folder / name} was changed: found {actual}, but {MANIFEST} lists {expected}"
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
+    """Write the manifest of a folder, with its seal."""
+    write_json(folder / MANIFEST, {**manifest, "seal": _seal(manifest)})
 
 
 def _seal(manifest: Mapping[str, object]) -> str:
@@ -185,11 +206,16 @@ def _seal(manifest: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
-def _check_inside(folder: Path, name: str) -> None:
-    """Refuse a name in a manifest that leads out of its folder, by `..`, from the root or through a link."""
+def _check_name(folder: Path, name: str) -> None:
+    """Refuse a name in a manifest that leads out of its folder, by `..` or from the root."""
     parts = PurePosixPath(name).parts
     if not parts or ".." in parts or PurePosixPath(name).is_absolute() or "\\" in name or "\0" in name:
         raise RunError(f"{folder / MANIFEST}: files: found {name!r}, expected a file inside the folder")
+
+
+def _check_inside(folder: Path, name: str) -> None:
+    """Refuse a file that a link leads to, or that is not there."""
+    parts = PurePosixPath(name).parts
     for depth in range(1, len(parts)):
         if folder.joinpath(*parts[:depth]).is_symlink():
             raise RunError(

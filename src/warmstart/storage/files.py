@@ -63,7 +63,12 @@ def move_file(source: Path, target: Path) -> None:
 
 def write_json(path: Path, value: object) -> None:
     """Write a JSON file atomically."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, json_text(value))
+
+
+def json_text(value: object) -> str:
+    """The text of a JSON file, as all of ours are written."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def drop_torn_line(path: Path) -> None:

@@ -10,6 +10,8 @@ from warmstart.deploy.label.locations import Folder
 
 RECORDS = "records"
 """The folder of a group's records: one for each finished shard."""
+LOCK = "lock"
+"""The file in the output that is locked while a driver labels into it."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from warmstart.data.source import FileColumn, Source, file_columns
 from warmstart.deploy.cluster import LOCAL, connected
 from warmstart.deploy.label import preflight
 from warmstart.deploy.label.bad_files import SET_ASIDE, STOP, BadFileError
-from warmstart.deploy.label.job import RECORDS, LabelJob
+from warmstart.deploy.label.job import LOCK, RECORDS, LabelJob
 from warmstart.deploy.label.locations import Entry, Folder, split
 from warmstart.deploy.label.manifest import MANIFEST, Manifest, close, close_group, finished
 from warmstart.deploy.label.retries import RETRY_TIMEOUT
@@ -42,7 +42,6 @@ from warmstart.storage.artifacts import remove_stale_staging
 from warmstart.storage.locks import lock_holder, try_lock
 
 VERSIONS = ("warmstart", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
-LOCK = "lock"
 SHOWN = 20
 """Damaged files that a rerun names one by one."""
 

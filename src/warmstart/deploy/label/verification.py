@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from warmstart.deploy.label.job import RECORDS
+from warmstart.deploy.label.job import LOCK, RECORDS
 from warmstart.deploy.label.locations import Folder
 from warmstart.deploy.label.manifest import COUNTS, MANIFEST, READERS, read_record, seal
 from warmstart.deploy.label.shards import PLAN, ShardGroup, fingerprint, read_group, to_json
@@ -46,6 +46,7 @@ def corpus_damages(out: Folder, inputs: Folder | None = None) -> list[str]:
         if inputs is not None:
             damages += input_damages(inputs, group)
     damages += _sums(MANIFEST, manifest)
+    damages += _outside_groups(out, set(manifest["groups"]))
     if rows != {count: manifest[count] for count in COUNTS}:
         damages.append(f"{MANIFEST}: its counts are not the sums over its groups")
     if inputs is not None and plan is not None:
@@ -148,4 +149,12 @@ def _strangers(out: Folder, group: str, listed: Mapping[str, Any], shards: set[s
     known |= {f"{group}/{RECORDS}/{shard}.json" for shard in shards}
     for entry in out.files(group):
         if entry.name not in known and not entry.name.rpartition("/")[2].startswith("."):
+            yield f"{entry.name}: no manifest lists it"
+
+
+def _outside_groups(out: Folder, groups: set[str]) -> Iterator[str]:
+    """Files beside the groups that are not ours: who reads all of the folder would take them for answers."""
+    for entry in out.files():
+        first = entry.name.partition("/")[0]
+        if first not in {MANIFEST, PLAN, LOCK, *groups} and not first.startswith("."):
             yield f"{entry.name}: no manifest lists it"

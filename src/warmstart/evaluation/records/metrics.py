@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 from warmstart.errors import RunError
 from warmstart.evaluation.records.files import LARGEST, Number, parse_record
-from warmstart.storage.files import write_json
+from warmstart.storage.damages import list_files
+from warmstart.storage.files import atomic_file, write_json
 from warmstart.storage.json_files import read_object
 
 FILE = "metrics.json"
@@ -49,6 +50,12 @@ def read_metrics(path: Path) -> Metrics:
     return parse_record(Metrics, read_object(path, RunError, LARGEST), path)
 
 
-def write_metrics(metrics: Mapping[str, object], path: Path) -> None:
-    """Write `metrics.json`: the measurements of each part, or those of each part of several tasks."""
-    write_json(path, metrics)
+def finish_run(metrics: Mapping[str, object], folder: Path) -> None:
+    """Write `metrics.json`, which marks a run as finished, and just before it the manifest of the run's own files.
+
+    Args:
+        metrics: The measurements of each part, or those of each part of several tasks.
+    """
+    with atomic_file(folder / FILE) as staging:
+        write_json(staging, metrics)
+        list_files(folder, staging, FILE)
