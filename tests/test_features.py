@@ -16,8 +16,10 @@ from tiny import ARCHITECTURES, save_tiny, tiny_model, tiny_tokenizer
 from warmstart.cli.main import app
 from warmstart.errors import DataError, ModelError, RecipeError
 from warmstart.inference import features as module
+from warmstart.inference import token_features as token_module
 from warmstart.inference.feature_files import write_vectors
 from warmstart.inference.features import Extractor
+from warmstart.inference.token_features import TokenExtractor
 from warmstart.text.windows import Window
 
 TEXTS = ["the film was good and the book was bad", "good", "a great story, and a boring one", "it is a plot"]
@@ -55,6 +57,49 @@ def test_the_numbers_are_those_of_a_plain_forward_pass(name, tmp_path):
         return
     check("sum-3", "mean", lambda one: sum(one[-3:]).mean(axis=0))
     check("all", "mean", lambda one: np.stack([state.mean(axis=0) for state in one]))
+
+
+@pytest.mark.parametrize("name", ["bert", "xlnet", "longformer", "roberta"])
+def test_every_token_has_the_hidden_state_of_a_plain_forward_pass(name, tmp_path, monkeypatch):
+    """With padding on either side, and in chunks so small that texts of one buffer are computed apart."""
+    monkeypatch.setattr(token_module, "MAX_NUMBERS", 32 * 15)
+    folder = save_tiny(tmp_path / "encoder", name)
+    states = [plain(tiny_model(name, None).eval(), name, text) for text in TEXTS]
+    chunks = list(TokenExtractor.load(folder, layers="-2").stream(TEXTS, batch_size=2))
+    assert len(chunks) > 1
+    found = np.concatenate([chunk.vectors for chunk in chunks])
+    np.testing.assert_allclose(found, np.concatenate([one[-2] for one in states]), atol=2e-5, rtol=1e-4)
+    tokenizer = tiny_tokenizer(name)
+    tokens = [tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"]) for text in TEXTS]
+    assert [token for chunk in chunks for token in chunk.tokens] == [token for own in tokens for token in own]
+    texts = [row["text"] for chunk in chunks for row in chunk.rows]
+    assert texts == [text for text, own in zip(TEXTS, tokens, strict=True) for _ in own]
+    every = TokenExtractor.load(folder, layers="all")
+    assert every.shape == (4, 32)
+    vectors = np.concatenate([chunk.vectors for chunk in every.stream(TEXTS)])
+    wanted = np.concatenate([np.stack(one, axis=1) for one in states])
+    np.testing.assert_allclose(vectors, wanted, atol=2e-5, rtol=1e-4)
+
+
+def test_tokens_say_their_text_segment_and_characters(encoder):
+    [chunk] = TokenExtractor.load(encoder).stream([("a good film", "the Book was bad")])
+    words = {0: "a good film", 1: "the Book was bad"}
+    spans = list(zip(chunk.tokens, chunk.segments, chunk.starts, chunk.ends, strict=True))
+    assert [token for token, *place in spans if place == [None] * 3] == ["[CLS]", "[SEP]", "[SEP]"]
+    covered = [words[segment][start:end] for _, segment, start, end in spans if segment is not None]
+    assert covered == [*words[0].split(), *words[1].split()]
+
+
+def test_tokens_of_a_long_text_are_those_that_are_seen(encoder):
+    long = " ".join(["good"] * 6 + ["bad"] * 6)
+    both = TokenExtractor.load(encoder, max_tokens=6, window="head+tail")
+    [chunk] = both.stream([long])
+    assert chunk.starts == [None, 0, 5, 46, 50, None]
+    assert chunk.ends == [None, 4, 9, 49, 53, None]
+    assert both.extractor.cut.tokens_cut == 8
+    [chunk] = TokenExtractor.load(encoder, max_tokens=8, window="slices").stream([long, "bad"], batch_size=1)
+    assert chunk.slices == [0] * 8 + [1] * 8 + [0] * 3
+    assert [s for s in chunk.starts if s is not None] == [*range(0, 30, 5), *range(30, 54, 4), 0]
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +198,28 @@ def test_the_verb_writes_both_formats_with_the_same_numbers(encoder, files, tmp_
     np.testing.assert_allclose(array, warmstart.features(texts, encoder, layers), atol=1e-5)
 
 
+def test_the_verb_writes_a_vector_for_every_token(encoder, files, tmp_path):
+    words = [files["train"], "--model", encoder, "--pooling", "none", "--layers", "concat-2", "--batch-size", "5"]
+    told = json.loads(call(*words, "--out", tmp_path / "v.parquet", "--json").stdout)
+    table = pq.read_table(tmp_path / "v.parquet")
+    assert table.column_names == ["row", "slice", "segment", "token", "start", "end", "vector"]
+    assert told == {
+        "rows": 64,
+        "tokens": len(table),
+        "shape": [64],
+        "dtype": "fp32",
+        "out": str(tmp_path / "v.parquet"),
+    }
+    texts = [line.partition(",")[0] for line in Path(files["train"]).read_text().splitlines()[1:]]
+    mean = warmstart.features(texts, encoder, "concat-2")
+    kept = table.to_pylist()
+    for number, (text, vector) in enumerate(zip(texts, mean, strict=True)):
+        own = [token for token in kept if token["row"] == f"{files['train']}:{number + 2}"]
+        np.testing.assert_allclose(np.mean([token["vector"] for token in own], axis=0), vector, atol=1e-5)
+        assert text[own[1]["start"] : own[1]["end"]] == text.split()[0]
+        assert (own[0]["token"], own[0]["start"], own[0]["segment"]) == ("[CLS]", None, None)
+
+
 def test_half_the_size_for_half_the_digits(encoder, files, tmp_path):
     words = [files["pairs"], "--model", encoder, "--pair", "other", "--dtype", "fp16"]
     call(*words, "--out", tmp_path / "v.npy")
@@ -187,6 +254,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
         (["--out", "v.csv"], "found suffix '.csv'"),
         (["--out", "nowhere/v.npy"], "there is no folder nowhere"),
         (["--out", "v.npy", "--dtype", "fp8"], "--dtype: found 'fp8'"),
+        (["--out", "v.npy", "--pooling", "none"], "cannot say which token"),
     ],
 )
 def test_where_it_cannot_be_written_is_said_at_once(encoder, files, more, told):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -12,7 +12,10 @@ from warmstart.cli import options
 
 if TYPE_CHECKING:
     from warmstart.data.source import Source
-    from warmstart.inference.features import TextRow, Vectors
+    from warmstart.inference.features import Extractor, TextRow
+    from warmstart.inference.predictor import Text
+
+    StreamArguments: TypeAlias = tuple[Iterable[Text], int, Callable[[int], object]]
 
 Layers = Annotated[
     str,
@@ -55,7 +58,12 @@ def command(
     ],
     layers: Layers = "last",
     pooling: Annotated[
-        str, typer.Option("--pooling", help="How tokens are pooled: cls (the first), last, mean, max or last+max+mean.")
+        str,
+        typer.Option(
+            "--pooling",
+            help="How tokens are pooled: cls (the first), last, mean, max or last+max+mean; or none, for a vector of "
+            "every token.",
+        ),
     ] = "mean",
     max_tokens: MaxTokens = None,
     window: WindowMethod = None,
@@ -83,31 +91,50 @@ def command(
     from warmstart.data.findings import Findings
     from warmstart.data.read import iter_rows
     from warmstart.data.schema import Schema
-    from warmstart.inference.feature_files import check_out, write_vectors
+    from warmstart.inference.feature_files import check_out
     from warmstart.inference.features import Extractor
     from warmstart.tasks.shared.text_inputs import PAIR, TEXT
 
-    check_out(Path(out), dtype)
+    tokens = pooling == "none"
+    check_out(Path(out), dtype, tokens)
     schema, findings = Schema((TEXT, PAIR)), Findings()
     source = source_of(model, data, reading, schema)
-    extractor = Extractor.load(model, layers, pooling, max_tokens, window, precision)
+    extractor = Extractor.load(model, layers, "mean" if tokens else pooling, max_tokens, window, precision)
+    write = _write_tokens if tokens else _write_texts
     with screen.Bars().bar("features", None) as bar:
-        chunks = _with_locations(extractor.stream(iter_rows(source, schema, findings), batch_size, bar.advance), source)
-        count = write_vectors(chunks, Path(out), extractor.shape, dtype)
+        arguments = (iter_rows(source, schema, findings), batch_size, bar.advance)
+        count = write(extractor, arguments, source, Path(out), dtype)
     screen.findings(findings)
     screen.cut(extractor.cut, extractor.window, json)
     if json:
-        screen.print_json({"rows": count, "shape": list(extractor.shape), "dtype": dtype, "out": out})
+        counts = {"rows": extractor.cut.rows, **({"tokens": count} if tokens else {})}
+        screen.print_json({**counts, "shape": list(extractor.shape), "dtype": dtype, "out": out})
     else:
         shape = " x ".join(map(str, extractor.shape))
         screen.errors.print(f"{count:,} vectors of {shape} numbers in {out}", markup=False, highlight=False)
 
 
-def _with_locations(
-    chunks: Iterable[tuple[list[TextRow], Vectors]], source: Source
-) -> Iterator[tuple[list[str], Vectors]]:
-    """The vectors, and where each row came from, as `reviews.csv:17`."""
+def _write_texts(extractor: Extractor, arguments: StreamArguments, source: Source, out: Path, dtype: str) -> int:
+    """Write a vector for each text, and where it came from, as `reviews.csv:17`."""
+    from warmstart.inference.feature_files import write_vectors
+
+    chunks = (([_location(row, source) for row in rows], vectors) for rows, vectors in extractor.stream(*arguments))
+    return write_vectors(chunks, out, extractor.shape, dtype)
+
+
+def _write_tokens(extractor: Extractor, arguments: StreamArguments, source: Source, out: Path, dtype: str) -> int:
+    """Write a vector for each token."""
+    from warmstart.inference.feature_files import write_token_vectors
+    from warmstart.inference.token_features import TokenExtractor
+
+    chunks = (
+        ([_location(row, source) for row in chunk.rows], chunk)
+        for chunk in TokenExtractor(extractor).stream(*arguments)
+    )
+    return write_token_vectors(chunks, out, extractor.shape, dtype)
+
+
+def _location(row: TextRow, source: Source) -> str:
     from warmstart.data.source import locate
 
-    for rows, vectors in chunks:
-        yield [str(locate(source.files[row["file"]], row["line"], source)) for row in rows], vectors
+    return str(locate(source.files[row["file"]], row["line"], source))

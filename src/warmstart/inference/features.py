@@ -125,17 +125,18 @@ class Extractor:
             batch_size: The maximum number of token sequences per batch.
             advance: Called with the number of texts of each batch when it is done.
         """
-        pending = _rows(texts)
+        pending = text_rows(texts)
         first = next(pending, None)
         if first is None:
             return
         pair = "pair" in first
-        self._check(pair)
+        self.check_window(pair)
         pending = itertools.chain([first], pending)
         while rows := list(itertools.islice(pending, BUFFER)):
             yield rows, self._vectors(rows, pair, batch_size, advance)
 
-    def _check(self, pair: bool) -> None:
+    def check_window(self, pair: bool) -> None:
+        """Refuse a window that leaves no room for text."""
         try:
             self.window.check(Frame.of(self.tokenizer, pair), pair)
         except ValueError as error:
@@ -195,7 +196,7 @@ def _window(trained: Window | None, max_tokens: int | None, method: str | None, 
         raise RecipeError(f"window: {error}") from None
 
 
-def _rows(texts: Iterable[Text]) -> Iterator[TextRow]:
+def text_rows(texts: Iterable[Text]) -> Iterator[TextRow]:
     """Texts in any of their forms as rows, refusing what is none, and texts among pairs."""
     wanted: set[str] = set()
     for number, text in enumerate(texts, 1):
