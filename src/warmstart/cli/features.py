@@ -25,6 +25,14 @@ Layers = Annotated[
         "mean-N or max-N of the last N, or of all; or all: a vector from each layer, embeddings first.",
     ),
 ]
+Pooling = Annotated[
+    str,
+    typer.Option(
+        "--pooling",
+        help="How tokens are pooled: cls (the first), last, mean, max or last+max+mean; or none, for a vector of every "
+        "token.",
+    ),
+]
 MaxTokens = Annotated[
     int | None,
     typer.Option(
@@ -57,14 +65,7 @@ def command(
         typer.Option("--out", help="The file for the vectors: .parquet (with the row's file and line) or .npy."),
     ],
     layers: Layers = "last",
-    pooling: Annotated[
-        str,
-        typer.Option(
-            "--pooling",
-            help="How tokens are pooled: cls (the first), last, mean, max or last+max+mean; or none, for a vector of "
-            "every token.",
-        ),
-    ] = "mean",
+    pooling: Pooling = "mean",
     max_tokens: MaxTokens = None,
     window: WindowMethod = None,
     batch_size: Annotated[
