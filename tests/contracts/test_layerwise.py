@@ -145,7 +145,7 @@ def test_drawing_the_topmost_block_anew_leaves_the_others_as_they_were(name):
 @every_architecture
 def test_a_head_that_starts_from_zero_gives_every_answer_alike(name):
     model = model_of(name).eval()
-    assert reinitialize(model, head="zero")
+    assert reinitialize(model, zero_head=True)
     ids = torch.randint(5, 60, (2, 7))
     assert model(input_ids=ids).logits.abs().max() == 0
 

@@ -26,10 +26,21 @@ SHORT = {
     "ablate": "ablate",
 }
 """Recipe field of each option."""
+QUICK = {"layers.freeze": "encoder", "head.init": "linear-probe"}
+"""Recipe fields that `--quick` sets."""
 
 Out = Annotated[
     str | None,
     typer.Option("--out", help="The folder of the run. Default: runs/ and the name of the recipe or data file."),
+]
+
+Quick = Annotated[
+    bool,
+    typer.Option(
+        "--quick",
+        help="Train nothing: solve a linear head on the frozen encoder, in seconds. Short for "
+        "--set layers.freeze=encoder --set head.init=linear-probe.",
+    ),
 ]
 
 
@@ -64,6 +75,7 @@ def command(
     select: Annotated[str | None, field("select", "--select", metavar="best|average|ensemble")] = None,
     baseline: Annotated[str | None, field("baseline", "--baseline", metavar="plain")] = None,
     ablate: Annotated[list[str] | None, field("ablate", "--ablate", metavar="KEY")] = None,
+    quick: Quick = False,
     resume_anyway: Annotated[
         list[str] | None,
         typer.Option("--resume-anyway", help="Resume a stopped run although this setting differs.", metavar="NAME"),
@@ -72,7 +84,7 @@ def command(
 ) -> None:
     """Train a model on a recipe or a data file, and evaluate it on held-out rows."""
     values = dict(locals())
-    changes = {**options.recipe_fields(values, SHORT), **options.parse_sets(set_)}
+    changes = {**(QUICK if quick else {}), **options.recipe_fields(values, SHORT), **options.parse_sets(set_)}
     from warmstart.api import fit
     from warmstart.cli import screen
     from warmstart.evaluation.records.files import as_json
@@ -96,7 +108,9 @@ def _brief(run: RunFolder) -> dict[str, Any]:
     from warmstart.evaluation.records.files import as_json
 
     training = as_json(run.training)
-    return {name: training[name] for name in ("steps", "seconds", "precision", "window")}
+    return {
+        name: training[name] for name in ("steps", "seconds", "precision", "window", "linear_probe") if name in training
+    }
 
 
 def _words(run: RunFolder) -> str:
@@ -116,6 +130,8 @@ def _show(run: RunFolder) -> None:
     rows: dict[str, Any] = {}
     for part, metrics in run.metrics.items():
         rows |= {f"{part} {name}": value for name, value in metrics.items()}
+    if training.linear_probe:
+        rows["linear probe"] = training.linear_probe.score
     rows |= {
         "training rows": run.data.parts["train"].rows,
         "window": screen.window(training.window),

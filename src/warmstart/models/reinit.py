@@ -30,19 +30,19 @@ def reinitialize_parameters(model: PreTrainedModel, parameters: Mapping[str, nn.
 
 
 @torch.no_grad()
-def reinitialize(model: PreTrainedModel, blocks: int = 0, norms: bool = False, head: str = "random") -> set[str]:
+def reinitialize(model: PreTrainedModel, blocks: int = 0, norms: bool = False, zero_head: bool = False) -> set[str]:
     """Re-initialize parts of a model from the random state; returns the names of the parameters that were changed.
 
     Args:
         blocks: How many of the top blocks; with any, what the head has from pretraining (a pooler) is included.
         norms: Set the weight of every layer norm to 1 and its bias to 0.
-        head: `zero` sets the last layer to zero, so that all answers are equally likely at first.
+        zero_head: Set the last layer to zero, so that all answers are equally likely at first.
     """
     layers = LayerMap.of(model)
     changed = _reinitialize_blocks(model, layers, blocks) if blocks else set()
     if norms:
         changed |= _reset_norms(model)
-    if head == "zero":
+    if zero_head:
         name, last = _last_layer(model, layers)
         for key, parameter in last.named_parameters(prefix=name):
             parameter.zero_()

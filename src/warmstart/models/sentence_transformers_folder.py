@@ -10,7 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from transformers.utils import cached_file
+
+from warmstart.errors import ModelError
 from warmstart.storage.files import write_text
+from warmstart.storage.json_files import read_object
 
 POOLING = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens", "last": "lasttoken"}
 """Our names of poolings, and its names."""
@@ -68,3 +72,23 @@ def write_sentence_files(
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         write_text(path, json.dumps(value, indent=2) + "\n")
+
+
+def declared_pooling(model: str) -> str | None:
+    """The pooling that an encoder of sentence-transformers was trained with; None where its files name none of ours.
+
+    Args:
+        model: A folder, or a name on the Hugging Face Hub.
+    """
+    path = cached_file(
+        model,
+        "1_Pooling/config.json",
+        _raise_exceptions_for_gated_repo=False,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )
+    if path is None:
+        return None
+    values = read_object(Path(path), ModelError)
+    modes = {name for name, value in values.items() if name.startswith("pooling_mode_") and value is True}
+    return next((ours for ours, theirs in POOLING.items() if modes == {f"pooling_mode_{theirs}"}), None)

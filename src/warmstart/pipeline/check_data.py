@@ -15,7 +15,7 @@ from warmstart.data.table import Table
 from warmstart.errors import DataError
 from warmstart.models.added_tokens import add_tokens
 from warmstart.models.loading import load_config, load_tokenizer
-from warmstart.pipeline.finetune import window_of
+from warmstart.pipeline.model_start import window_of
 from warmstart.pipeline.prepare import Parts, RowEncoder, fit_task, handle_leaked_rows, sources
 from warmstart.recipe import Recipe
 from warmstart.runtime.progress import Progress

@@ -5,44 +5,40 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import transformers
 
-from warmstart import tasks
 from warmstart.data.table import Table
-from warmstart.errors import Location, RecipeError
 from warmstart.evaluation.evaluate import evaluate, predict_rows
 from warmstart.evaluation.records import forgetting as forgetting_record
 from warmstart.evaluation.records import training as training_record
 from warmstart.evaluation.records.files import write_record
+from warmstart.evaluation.records.linear_probe import ProbeRecord
 from warmstart.evaluation.records.training import TrainingRecord, WindowRecord
 from warmstart.inference.engines.torch import TorchEngine
 from warmstart.inference.predictor import Predictor
-from warmstart.models.added_tokens import add_tokens, resize_embeddings
-from warmstart.models.heads.selection import HeadChoice
+from warmstart.models.added_tokens import add_tokens
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.loading import (
     LoadedModel,
-    has_head,
     load_config,
-    load_model,
     load_tokenizer,
-    max_tokens_of,
     quiet_transformers,
 )
-from warmstart.models.lora import add_lora, merge_lora
-from warmstart.models.pooling import MARKED_POOLINGS
-from warmstart.models.reinit import reinitialize
+from warmstart.models.lora import merge_lora
+from warmstart.models.precision import resolve_precision
 from warmstart.pipeline.arrange import arrange
 from warmstart.pipeline.fingerprint import identity
 from warmstart.pipeline.forgetting_monitor import ForgettingMonitor, make_monitor
 from warmstart.pipeline.frozen_features import FeatureWriter, check_slices
+from warmstart.pipeline.linear_probe import ProbeStart, check_probe
+from warmstart.pipeline.model_start import PROBE, load_start, reused_config, window_of
 from warmstart.pipeline.prepare import Parts, RowEncoder, fit_task
 from warmstart.pipeline.stage_store import Identity
-from warmstart.recipe import HeadOptions, LayerOptions, Recipe
+from warmstart.recipe import Recipe
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
 from warmstart.storage.artifacts import checksum, publish, verify
@@ -51,23 +47,22 @@ from warmstart.tasks.shared.protocols import (
     ArrangesRows,
     ExtendsModel,
     KnowsTrainingRows,
-    ReadsWindows,
     TunesOnDev,
     WritesLibraryFiles,
-    extended_model,
 )
 from warmstart.tasks.shared.saved_task import SavedTask
-from warmstart.text.windows import DEFAULT_TOKENS, Frame, Truncation, Window
+from warmstart.text.windows import Truncation, Window
 from warmstart.training.callbacks.early_stopping import OnEvaluate
 from warmstart.training.callbacks.step_monitor import StepMonitor
 from warmstart.training.checkpoints import CheckpointPolicy, CheckpointStore, check_identity
+from warmstart.training.history import TrainingResult
 from warmstart.training.job import TrainingHooks, TrainingJob
 from warmstart.training.settings import Settings
 from warmstart.training.train import check_training, train
 
 if TYPE_CHECKING:
     from datasets import Dataset
-    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 @dataclass(frozen=True)
@@ -84,13 +79,17 @@ class PreparedTraining:
     truncation: Truncation
     """How much of the text the window truncated."""
     identity: Identity
-    location: Callable[[int], Location]
-    """Where a training row came from."""
+    train: Table
+    """The training rows before they were encoded."""
     dev: Table | None
     """Rows for choices made during training."""
     lora: bool
-    features: Path | None
-    """Where the features of a frozen encoder are stored; None where it is trained."""
+    frozen: bool
+    """Whether the encoder is frozen, and the head trained on its features."""
+    features: Path
+    """Where features of the encoder as it is before training are stored, where they are needed."""
+    probe: bool
+    """Whether the head starts from a linear probe."""
     stage: str
     """The stage's folder in the run."""
     monitor: ForgettingMonitor | None = None
@@ -101,6 +100,11 @@ class PreparedTraining:
         """The model as it is now."""
         engine = TorchEngine(self.loaded.model, self.settings.precision)
         return Predictor(engine, self.tokenizer, self.task, self.window)
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether nothing is left to train: the head is the probe's solution, and no length of training is set."""
+        return self.frozen and self.probe and self.settings.epochs is None and self.settings.max_steps is None
 
     def window_record(self) -> WindowRecord:
         """The window, and what it truncated."""
@@ -119,22 +123,16 @@ def prepare_training(
     """
     config = load_config(recipe.model)
     tokenizer = load_tokenizer(recipe.model)
-    task = fit_task(recipe, parts, _reused_config(recipe, config))
+    task = fit_task(recipe, parts, reused_config(recipe, config))
     add_tokens(tokenizer, task.new_tokens)
     window = window_of(recipe, config, tokenizer, task)
     # The head is initialized here, so the seed is set here.
     transformers.set_seed(recipe.seed if recipe.init_seed is None else recipe.init_seed)
     frozen = recipe.layers.freeze == "encoder"
-    head = head_choice(recipe, config, window, task)
-    loaded = load_model(recipe.model, task.auto_class, task.config_kwargs(), tokenizer, head)
-    if task.new_tokens:
-        resize_embeddings(loaded.model, tokenizer)
-    loaded = _start(
-        replace(loaded, model=extended_model(task, loaded.model, _reused_folder(recipe, config))),
-        recipe.layers,
-        recipe.head,
-    )
-    if frozen:
+    loaded = load_start(recipe, config, task, tokenizer, window)
+    if recipe.head.init == PROBE:
+        check_probe(task)
+    if frozen or recipe.head.init == PROBE:
         check_slices(loaded.model, task, window)
     train_rows, path = parts.tables["train"], work / "train.arrow"
     if isinstance(task, ArrangesRows) and task.arranges_rows:
@@ -160,10 +158,12 @@ def prepare_training(
         rows,
         truncation,
         identity_,
-        train_rows.location,
+        train_rows,
         dev=parts.tables.get("dev"),
         lora=recipe.layers.lora is not None,
-        features=work / "features.arrow" if frozen else None,
+        frozen=frozen,
+        features=work / "features.arrow",
+        probe=recipe.head.init == PROBE,
         stage=f"stages/{number:02d}-finetune",
         monitor=monitor,
     )
@@ -174,45 +174,6 @@ def check_before_stages(recipe: Recipe, parts: Parts) -> None:
     task = fit_task(recipe, parts)
     if recipe.model:
         window_of(recipe, load_config(recipe.model), load_tokenizer(recipe.model), task)
-
-
-def build_model(recipe: Recipe, task: AnyTask, tokenizer: PreTrainedTokenizerBase, window: Window) -> PreTrainedModel:
-    """The model as training starts from it, but with random weights: to count what it costs before it is loaded."""
-    head = head_choice(recipe, load_config(recipe.model), window, task)
-    loaded = load_model(recipe.model, task.auto_class, task.config_kwargs(), tokenizer, head, weights=False)
-    if task.new_tokens:
-        resize_embeddings(loaded.model, tokenizer)
-    return _start(replace(loaded, model=extended_model(task, loaded.model, None)), recipe.layers, recipe.head).model
-
-
-def head_choice(recipe: Recipe, config: PretrainedConfig, window: Window, task: AnyTask) -> HeadChoice:
-    """The head that the recipe asks for, or the task where it has its own."""
-    pooling, own = recipe.head.pooling, task.pooling
-    if own != "auto" and pooling != "auto":
-        raise RecipeError(f"head.pooling: found {pooling}, but {task.name} sets the pooling by its own options")
-    if (
-        own == "auto"
-        and _reused_config(recipe, config) is not None
-        and getattr(config, "pooling", None) in MARKED_POOLINGS
-    ):
-        raise RecipeError(
-            "head.reuse: the model's head reads marked entities, as for relate; set head.reuse: false for a new one"
-        )
-    slices = recipe.window.slice_pooling if window.method == "slices" and not isinstance(task, ReadsWindows) else None
-    # A stock head cannot be given stored features.
-    frozen = recipe.layers.freeze == "encoder"
-    head = "linear" if frozen and recipe.head.type == "auto" else recipe.head.type
-    return HeadChoice(recipe.head.layers, own if pooling == "auto" else pooling, head, slices, recipe.head.reuse)
-
-
-def _start(loaded: LoadedModel, layers: LayerOptions, head: HeadOptions) -> LoadedModel:
-    """The model as training starts from it: parts of it re-initialized, LoRA added to its weights."""
-    changed = reinitialize(loaded.model, layers.reinit_top, layers.reinit_norms, head.init)
-    if layers.lora:
-        add_lora(loaded.model, layers.lora.rank, layers.lora.alpha, layers.lora.dropout)
-    if layers.freeze == "encoder":
-        loaded.model.encoder.requires_grad_(False)
-    return replace(loaded, new_parameters=tuple(sorted({*loaded.new_parameters, *changed})))
 
 
 def _measure(ready: PreparedTraining, dev: Table) -> Callable[[], float]:
@@ -270,18 +231,18 @@ def finetune(
     if processes.is_main_process():
         # A model without its stage is from a run that was stopped between the two, and is written again.
         shutil.rmtree(folder / "model", ignore_errors=True)
-    rows = ready.rows
-    if ready.features is not None:
-        with processes.main_process_first():
-            writer = FeatureWriter(loaded.model, task, tokenizer, ready.settings.precision)
-            rows = writer.write(rows, ready.features, progress)
+    rows, probe = _features(ready, folder, progress)
     # What the Trainer itself writes, such as a tracker's logs, stays with the run.
     own = folder / "trainer"
     monitoring = _monitoring(ready)
     first = monitoring.measure() if monitoring else {}
-    job = TrainingJob(loaded.model, task, tokenizer, rows, ready.settings, ready.location)
-    measure = _measure(ready, ready.dev) if ready.dev is not None else None
-    trained = train(job, own, progress, saving, TrainingHooks(measure, measured, monitoring))
+    if ready.is_solved:
+        precision = resolve_precision(ready.settings.precision, loaded.model.config)
+        trained = TrainingResult(0, probe.seconds if probe else 0.0, precision, [], [])
+    else:
+        job = TrainingJob(loaded.model, task, tokenizer, rows, ready.settings, ready.train.location)
+        measure = _measure(ready, ready.dev) if ready.dev is not None else None
+        trained = train(job, own, progress, saving, TrainingHooks(measure, measured, monitoring))
     if not processes.is_main_process():
         return
     if ready.lora:
@@ -289,7 +250,32 @@ def finetune(
     if isinstance(task, TunesOnDev) and ready.dev is not None:
         task = task.tune(*predict_rows(ready.predictor, ready.dev, progress))
     save(loaded.model, tokenizer, task, ready.window, folder / "model")
-    record = TrainingRecord(
+    with publish(folder / ready.stage, {"identity": ready.identity}) as staging:
+        write_record(_record(ready, trained, probe), staging / training_record.FILE)
+        if monitoring and ready.monitor:
+            forgotten = ready.monitor.record(monitoring, first, trained.steps)
+            write_record(forgotten, staging / forgetting_record.FILE)
+    if not saving.save_last:
+        shutil.rmtree(saving.checkpoints.folder, ignore_errors=True)
+
+
+def _features(ready: PreparedTraining, folder: Path, progress: Progress) -> tuple[Dataset, ProbeRecord | None]:
+    """The rows to train on, with their features if the encoder is frozen, and the probe that the head starts from."""
+    rows, probe = ready.rows, None
+    writer = FeatureWriter(ready.loaded.model, ready.task, ready.tokenizer, ready.settings.precision)
+    if ready.frozen:
+        with processes.main_process_first():
+            rows = writer.write(rows, ready.features, progress)
+    if ready.probe:
+        features = rows if ready.frozen else None
+        start = ProbeStart(writer, ready.train, ready.rows, features, ready.features, ready.settings.seed)
+        probe = start.start(folder, progress)
+    return rows, probe
+
+
+def _record(ready: PreparedTraining, trained: TrainingResult, probe: ProbeRecord | None) -> TrainingRecord:
+    loaded = ready.loaded
+    return TrainingRecord(
         steps=trained.steps,
         seconds=round(trained.seconds, 3),
         precision=trained.precision,
@@ -301,14 +287,8 @@ def finetune(
         measured=[
             {"epoch": entry["epoch"], "step": entry["step"], "value": entry["value"]} for entry in trained.evaluations
         ],
+        linear_probe=probe,
     )
-    with publish(folder / ready.stage, {"identity": ready.identity}) as staging:
-        write_record(record, staging / training_record.FILE)
-        if monitoring and ready.monitor:
-            forgotten = ready.monitor.record(monitoring, first, trained.steps)
-            write_record(forgotten, staging / forgetting_record.FILE)
-    if not saving.save_last:
-        shutil.rmtree(saving.checkpoints.folder, ignore_errors=True)
 
 
 def settings_of(recipe: Recipe) -> Settings:
@@ -326,27 +306,6 @@ def settings_of(recipe: Recipe) -> Settings:
     )
 
 
-def window_of(recipe: Recipe, config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase, task: AnyTask) -> Window:
-    """The recipe's window, refusing one that is wider than the encoder takes or leaves no room for text."""
-    options, most = recipe.window, max_tokens_of(config, tokenizer)
-    tokens = options.max_tokens or min(most, DEFAULT_TOKENS)
-    if tokens > most:
-        raise RecipeError(f"window.max_tokens: found {tokens}, but {recipe.model} takes at most {most}")
-    method, overlap = options.method, options.overlap or 0
-    if method not in task.window_methods:
-        raise RecipeError(f"window.method: found {method}, but {task.name} takes {', '.join(task.window_methods)}")
-    if isinstance(task, ReadsWindows):
-        if method not in {"head", "slices"} or options.max_slices or options.slice_pooling != "mean":
-            raise RecipeError(f"window: {task.name} sees all of a text, window by window; set max_tokens and overlap")
-        method, overlap = "slices", int(tokens * task.window_overlap) if options.overlap is None else options.overlap
-    try:
-        window = Window(tokens, method, options.head_tokens, overlap, options.max_slices)
-        window.check(Frame.of(tokenizer, task.pair), task.pair)
-    except ValueError as error:
-        raise RecipeError(f"window.{error}") from None
-    return window
-
-
 def save(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, task: AnyTask, window: Window, folder: Path
 ) -> None:
@@ -358,15 +317,3 @@ def save(
         if isinstance(task, WritesLibraryFiles):
             task.write_library_files(model, window, staging)
         SavedTask.of(task, window).write(staging)
-
-
-def _reused_folder(recipe: Recipe, config: PretrainedConfig) -> Path | None:
-    """The folder whose head is reused, with what the task added to it."""
-    return Path(recipe.model) if _reused_config(recipe, config) is not None and Path(recipe.model).is_dir() else None
-
-
-def _reused_config(recipe: Recipe, config: PretrainedConfig) -> PretrainedConfig | None:
-    """The config of the head that is reused; None where the head is new."""
-    options = tasks.options_of(recipe.task.name, recipe.task.options)
-    auto_class = tasks.find(recipe.task.name).auto_class_for(options)
-    return config if recipe.head.reuse and has_head(config, auto_class) else None

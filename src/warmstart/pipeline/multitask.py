@@ -157,7 +157,7 @@ def _train(
 
     def location(row: int) -> Location:
         name, own = rows.locate(row)
-        return tasks[name].location(own)
+        return tasks[name].train.location(own)
 
     own, dispatch = folder / "trainer", _Dispatch(tasks)
     monitoring = monitor.callback(model) if monitor else None

@@ -18,7 +18,8 @@ from warmstart.models.added_tokens import add_tokens
 from warmstart.models.architectures import spec_of
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.loading import load_config, load_tokenizer
-from warmstart.pipeline.finetune import build_model, prepare_training, settings_of, window_of
+from warmstart.pipeline.finetune import prepare_training, settings_of
+from warmstart.pipeline.model_start import load_start, window_of
 from warmstart.pipeline.prepare import RowEncoder, fit_task, read_rows
 from warmstart.plan.cost_curve import BatchShape, batch_shapes, evenly_spaced
 from warmstart.plan.flops import Inputs, Loss, ModelCost, count_flops
@@ -101,7 +102,7 @@ def workload_of(recipe: Recipe, resolve: ResolvePrecision, folder: Path, progres
     rows, settings = encoded["train"], settings_of(recipe)
     precision = resolve(settings.precision, spec_of(config).half_precision)
     model = count_flops(
-        lambda: _with_frozen(build_model(recipe, task, tokenizer, window), settings),
+        lambda: _with_frozen(load_start(recipe, config, task, tokenizer, window, weights=False).model, settings),
         _samples(rows, task, tokenizer),
         _loss(task, settings),
         precision != "fp32",

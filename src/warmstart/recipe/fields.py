@@ -256,16 +256,48 @@ class HeadOptions(Options):
     the last); `concat-N`, `sum-N`, `mean-N` or `max-N` of the last N layers, or of `all`, such as `concat-4`;
     `concat-first-N`, `mean-first-N` and so on of the first N; `first-N` or `last-N`, short for their concatenation; or
     `scalar-mix`, a learned weighted mean."""
-    pooling: Annotated[str, OneOf(lambda: ("auto", *plugins.names("poolings")))] = "auto"
+    bilstm_layers: Annotated[int, Field(ge=1, le=64)] = 1
+    """How many layers a `bilstm` has, with dropout between them."""
+    bilstm_size: Annotated[int, Field(ge=2, multiple_of=2)] | None = None
+    """The size of a `bilstm`'s states, both directions together. Default: that of the vectors it reads."""
+    pooling: Annotated[str, OneOf(lambda: ("auto", "final", *plugins.names("poolings")))] = "auto"
     """How the vectors of the tokens are pooled: the first (`cls`), the `last`, the `mean` or `max` of all, a
-    concatenation (`last+max+mean`), or a mean weighted by learned `attention`. auto: what the encoder's stock head
-    reads, otherwise `mean`. The heads of `tag` and `span` read every token."""
+    concatenation (`last+max+mean`), or a mean weighted by learned `attention`; of a `bilstm`, also the `final` states:
+    the forward one of the last token and the backward one of the first. auto: what the encoder's stock head reads,
+    otherwise `mean`; of a `bilstm`, `final`. The heads of `tag` and `span` read every token."""
     learning_rate: Annotated[float, Field(gt=0)] | None = None
     """A separate peak learning rate for the head. Default: `training.learning_rate`, as for the layers below it."""
-    init: Literal["random", "zero"] = "random"
-    """Initial weights of the head's last layer: `random`, or `zero`, so that all answers start out equally likely."""
+    init: Literal["random", "zero", "linear-probe"] = "random"
+    """Initial weights of the head's last layer: `random`; `zero`, so that all answers start out equally likely; or
+    `linear-probe`, the solution of a logistic regression (for `score`, a ridge regression) on the encoder's features
+    before training. With `layers.freeze: encoder` that solution is the model, and nothing is trained unless `epochs` or
+    `max_steps` is set."""
     reuse: bool = True
     """Whether to reuse the head that the model comes with, if its labels are those of the data."""
+
+    @model_validator(mode="after")
+    def _lstm_options_need_one(self) -> Self:
+        for name in ("bilstm_layers", "bilstm_size"):
+            value = getattr(self, name)
+            if self.type != "bilstm" and value != type(self).model_fields[name].default:
+                raise ValueError(f"{name}: found {value}, but type is {self.type}; set type: bilstm")
+        return self
+
+    @model_validator(mode="after")
+    def _a_probe_is_linear(self) -> Self:
+        if self.init != "linear-probe":
+            return self
+        for name, value, refused in (
+            ("type", self.type, {"pooler", "mlp", "bilstm"}),
+            ("pooling", self.pooling, {"attention"}),
+            ("layers", self.layers, {"scalar-mix"}),
+        ):
+            if value in refused:
+                raise ValueError(
+                    f"{name}: found {value}, but init: linear-probe solves a linear head over fixed features; "
+                    "leave one out"
+                )
+        return self
 
 
 class TrainingOptions(Options):

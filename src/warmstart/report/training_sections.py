@@ -49,10 +49,12 @@ def curves(facts: RunFacts) -> Section | None:
     if len(points) > 1:
         headline = facts.scores[0].headline if facts.scores else "score"
         blocks.append(_dev(headline, points))
-    if not blocks:
+    probe = training.linear_probe
+    if not blocks and probe is None:
         return None
     summary = f"{training.steps:,} optimizer steps in {training.seconds:,.0f} s, in {training.precision}."
-    return Section("curves", "Training", [Paragraph(summary), *blocks])
+    start = [Paragraph(f"The head started from a {probe.sentence}.")] if probe else []
+    return Section("curves", "Training", [Paragraph(summary), *start, *blocks])
 
 
 def _loss(history: Sequence[LogEntry]) -> ChartBlock:

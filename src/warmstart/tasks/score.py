@@ -19,6 +19,8 @@ from warmstart.text.windows import Window
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
+    from warmstart.models.linear_probe import ProbeKind
+
 MIN_PEARSON = 0.1
 """The correlation below which a regression has failed."""
 
@@ -81,6 +83,10 @@ class Score(Task[ScoreOptions, ScoreFeature]):
 
     def decode(self, outputs: Outputs, features: Sequence[ScoreFeature]) -> list[Answer]:
         return [{"score": score} for score in outputs["logits"].double().reshape(-1).tolist()]
+
+    @property
+    def probe_kind(self) -> ProbeKind:
+        return "ridge"
 
     @property
     def answer_schema(self) -> dict[str, str]:

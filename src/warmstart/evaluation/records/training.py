@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
 
 from warmstart.evaluation.records.files import OPTIONAL, Number
+from warmstart.evaluation.records.linear_probe import ProbeRecord
 from warmstart.text.windows import Truncation, Window
 
 FILE = "history.json"
@@ -46,6 +47,8 @@ class TrainingRecord:
     """One entry each time the loss was logged."""
     measured: list[DevEntry]
     """Where dev was measured during training, one entry per epoch."""
+    linear_probe: ProbeRecord | None = field(default=None, metadata=OPTIONAL)
+    """The linear probe that the head started from."""
 
 
 @dataclass(frozen=True)

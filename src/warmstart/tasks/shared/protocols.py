@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from warmstart.models.linear_probe import ProbeKind
+
     Vectors: TypeAlias = npt.NDArray[np.float32]
 
 
@@ -72,6 +74,16 @@ class WritesLibraryFiles(Protocol):
     @staticmethod
     def library_usage(folder: Path) -> tuple[str, str] | None:
         """The library's name and the code that opens a model folder in it; None for a folder without its files."""
+        ...
+
+
+@runtime_checkable
+class HasLinearProbe(Protocol):
+    """Has a linear head over one vector a row, which a linear model solves."""
+
+    @property
+    def probe_kind(self) -> ProbeKind:
+        """The linear model whose outputs are those of the head."""
         ...
 
 

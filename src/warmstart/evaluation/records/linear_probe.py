@@ -1,0 +1,43 @@
+"""`linear-probe/probe.json`: what a linear model on the features of the encoder scored before training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FILE = "probe.json"
+
+
+@dataclass(frozen=True)
+class ProbeRecord:
+    """A linear probe and its score by cross-validation on the training rows."""
+
+    method: str
+    strength: float
+    """The `C` of a logistic regression, or the `alpha` of a ridge regression, for vectors of length 1."""
+    rows: int
+    """Rows it was fitted to."""
+    of_rows: int
+    """All training rows."""
+    metric: str
+    folds: int
+    """Folds of the cross-validation; 0 where no label has two rows."""
+    value: float | None
+    """The mean of the metric over the folds."""
+    half_width: float | None
+    """Half the width of the 95% t interval over the folds."""
+    seconds: float
+    """Time for features, cross-validation and fit."""
+
+    @property
+    def sentence(self) -> str:
+        """What a user is told."""
+        sample = "" if self.rows == self.of_rows else f", on {self.rows:,} of {self.of_rows:,} rows"
+        return f"linear probe ({self.method} on frozen features): {self.score}{sample}, {self.seconds:.0f} s"
+
+    @property
+    def score(self) -> str:
+        """The score with its interval, and how it was measured."""
+        if self.value is None:
+            return "too few rows for cross-validation"
+        spread = "" if self.half_width is None else f" ± {self.half_width:.3f}"
+        return f"{self.metric} {self.value:.3f}{spread} by {self.folds}-fold cross-validation"

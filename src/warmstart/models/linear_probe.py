@@ -1,0 +1,202 @@
+"""A linear probe: a regularized linear model on the features of a frozen encoder, fitted in seconds by scikit-learn.
+
+Its solution is a head by itself, and a better start for fine-tuning than a random one, which distorts the pretrained
+features while it is still wrong ("Fine-Tuning can Distort Pretrained Features and Underperform Out-of-Distribution",
+Kumar et al. 2022).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+Vectors: TypeAlias = NDArray[np.float32]
+Solution: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Weight and bias."""
+Targets: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
+ProbeKind: TypeAlias = Literal["logistic", "multi-label-logistic", "ridge"]
+
+FOLDS = 5
+MAX_FOLD_ROWS = 5_000
+"""Rows beyond which the strength is chosen on a sample."""
+MAX_ROWS = 50_000
+"""Rows beyond which the probe is fitted to a sample."""
+STRENGTHS: dict[ProbeKind, tuple[float, ...]] = {
+    "logistic": (1.0, 10.0, 100.0, 1000.0),
+    "multi-label-logistic": (1.0, 10.0, 100.0, 1000.0),
+    "ridge": (0.01, 0.1, 1.0),
+}
+"""What is tried: the inverse strength `C` of the penalty, or for ridge its strength, for vectors of length 1."""
+_NEVER = -30.0
+"""The logit of a label that no row of a fold has."""
+
+
+class Linear(Protocol):
+    """A fitted linear model of scikit-learn."""
+
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64] | float
+
+
+@dataclass(frozen=True)
+class LinearProbe:
+    """A fitted probe."""
+
+    weight: Vectors
+    """Of shape (outputs, features)."""
+    bias: Vectors
+    strength: float
+    """The one of `STRENGTHS` that predicted held-out rows best."""
+    rows: int
+    """How many rows it was fitted to."""
+    held_out: tuple[tuple[list[int], Vectors], ...]
+    """Of each fold of the cross-validation the rows that were held out, and their outputs; empty where a label has too
+    few rows for folds."""
+
+    def outputs(self, vectors: Vectors) -> Vectors:
+        """Logits, or numbers."""
+        outputs: Vectors = (vectors @ self.weight.T + self.bias).astype(np.float32)
+        return outputs
+
+
+def fit_probe(vectors: Vectors, targets: Targets, kind: ProbeKind, outputs: int, seed: int = 0) -> LinearProbe:
+    """Fit a probe to vectors and their targets, its strength chosen by cross-validation.
+
+    Args:
+        targets: Ids of labels; a matrix of 0 and 1 with a column for each label; or numbers.
+        outputs: How many outputs the head has: labels, or 1.
+    """
+    scale = float(np.sqrt(np.mean(np.sum(np.square(vectors, dtype=np.float64), axis=1)))) or 1.0
+    solver = _Solver(kind, outputs, scale)
+    chosen = sample_rows(targets, kind, MAX_FOLD_ROWS, seed)
+    folds = _folds(targets[chosen], kind, seed)
+    strength = STRENGTHS[kind][1]
+    held_out: tuple[tuple[list[int], Vectors], ...] = ()
+    if folds:
+        tried = {
+            one: tuple(
+                (test, solver.predict(vectors[chosen], targets[chosen], (train, test), one)) for train, test in folds
+            )
+            for one in STRENGTHS[kind]
+        }
+        losses = {
+            one: np.mean([solver.loss(out, targets[chosen][test]) for test, out in parts])
+            for one, parts in tried.items()
+        }
+        strength = min(losses, key=losses.__getitem__)
+        held_out = tuple((chosen[test].tolist(), out) for test, out in tried[strength])
+    rows = sample_rows(targets, kind, MAX_ROWS, seed)
+    weight, bias = solver.solve(vectors[rows], targets[rows], strength)
+    return LinearProbe(weight, bias, strength, len(rows), held_out)
+
+
+@dataclass(frozen=True)
+class _Solver:
+    """Solves for the weights of one kind of probe, on vectors that are divided by a scale."""
+
+    kind: ProbeKind
+    outputs: int
+    scale: float
+
+    def solve(self, vectors: Vectors, targets: Targets, strength: float) -> tuple[Vectors, Vectors]:
+        """Weight and bias for vectors as they are."""
+        scaled = vectors / self.scale
+        if self.kind == "ridge":
+            weight, bias = _coefficients(_ridge(strength * len(vectors) / 100).fit(scaled, targets))
+        elif self.kind == "multi-label-logistic":
+            weight, bias = self._columns(scaled, targets, strength)
+        else:
+            weight, bias = self._labels(scaled, targets, strength)
+        return (weight / self.scale).astype(np.float32), bias.astype(np.float32)
+
+    def predict(
+        self, vectors: Vectors, targets: Targets, fold: tuple[NDArray[np.int64], NDArray[np.int64]], strength: float
+    ) -> Vectors:
+        """Outputs for the second rows of a fold, of a probe that is fitted to the first."""
+        train, test = fold
+        weight, bias = self.solve(vectors[train], targets[train], strength)
+        outputs: Vectors = vectors[test] @ weight.T + bias
+        return outputs
+
+    def loss(self, outputs: Vectors, targets: Targets) -> float:
+        """The mean loss that a head would be trained by."""
+        logits = outputs.astype(np.float64)
+        if self.kind == "ridge":
+            return float(np.mean(np.square(logits[:, 0] - targets)))
+        if self.kind == "multi-label-logistic":
+            return float(np.mean(np.logaddexp(0, logits) - logits * targets))
+        return float(np.mean(np.logaddexp.reduce(logits, axis=1) - logits[np.arange(len(logits)), targets.astype(int)]))
+
+    def _labels(self, scaled: Vectors, targets: Targets, strength: float) -> Solution:
+        weight = np.zeros((self.outputs, scaled.shape[1]))
+        bias = np.full(self.outputs, _NEVER)
+        present = np.unique(targets).astype(int)
+        if len(present) == 1:
+            bias[present] = 0.0
+            return weight, bias
+        coefficients, intercepts = _coefficients(_logistic(strength).fit(scaled, targets))
+        if len(present) == 2:  # one output, the logit of the second label against the first
+            coefficients = np.concatenate([-coefficients / 2, coefficients / 2])
+            intercepts = np.concatenate([-intercepts / 2, intercepts / 2])
+        weight[present], bias[present] = coefficients, intercepts
+        return weight, bias
+
+    def _columns(self, scaled: Vectors, targets: Targets, strength: float) -> Solution:
+        weight, bias = np.zeros((self.outputs, scaled.shape[1])), np.zeros(self.outputs)
+        for label in range(self.outputs):
+            column = targets[:, label]
+            if column.min() == column.max():  # a label of every row, or of none
+                bias[label] = -_NEVER if column[0] else _NEVER
+                continue
+            coefficients, intercepts = _coefficients(_logistic(strength).fit(scaled, column))
+            weight[label], bias[label] = coefficients[0], intercepts[0]
+        return weight, bias
+
+
+def _logistic(strength: float) -> LogisticRegression:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=strength, max_iter=300, tol=1e-3)
+
+
+def _ridge(strength: float) -> Ridge:
+    from sklearn.linear_model import Ridge
+
+    return Ridge(alpha=strength)
+
+
+def _coefficients(model: Linear) -> Solution:
+    return np.atleast_2d(model.coef_), np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64))
+
+
+def _folds(targets: Targets, kind: ProbeKind, seed: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Rows to fit to and rows held out, of each fold; none where no label has two rows."""
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    if kind != "logistic":
+        count = min(FOLDS, len(targets) // 2)
+        return list(KFold(count, shuffle=True, random_state=seed).split(targets)) if count > 1 else []
+    count = min(FOLDS, int(np.unique(targets, return_counts=True)[1].max()))
+    if count < 2:
+        return []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that some labels have fewer rows than there are folds
+        return list(StratifiedKFold(count, shuffle=True, random_state=seed).split(targets, targets))
+
+
+def sample_rows(targets: Targets, kind: ProbeKind, most: int, seed: int) -> NDArray[np.int64]:
+    """At most so many rows, and one of every label at least."""
+    rows = np.arange(len(targets))
+    if len(rows) <= most:
+        return rows
+    drawn = np.random.default_rng(seed).choice(rows, most, replace=False)
+    first: Sequence[int] = np.unique(targets, return_index=True)[1].tolist() if kind == "logistic" else []
+    return np.array(sorted({*drawn.tolist(), *first}))

@@ -1,0 +1,129 @@
+"""`head.init: linear-probe`: the head starts as the solution of a linear model on the encoder's features.
+
+It is published in the run's folder before training, so that a run that resumes starts from the very same head.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+
+from warmstart.data.table import Table
+from warmstart.errors import RecipeError
+from warmstart.evaluation.records import linear_probe as probe_record
+from warmstart.evaluation.records.files import read_record, write_record
+from warmstart.evaluation.records.linear_probe import ProbeRecord
+from warmstart.evaluation.statistics import over_seeds
+from warmstart.models.linear_probe import MAX_ROWS, LinearProbe, ProbeKind, Targets, fit_probe, sample_rows
+from warmstart.pipeline.frozen_features import FeatureWriter
+from warmstart.runtime import processes
+from warmstart.runtime.progress import Progress
+from warmstart.storage.artifacts import publish, verify
+from warmstart.tasks.base import AnyTask
+from warmstart.tasks.shared.protocols import HasLinearProbe
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from warmstart.models.heads.pooled import PooledForSequenceClassification
+
+FOLDER = "linear-probe"
+_HEAD = "head.safetensors"
+_METHODS = {
+    "logistic": "logistic regression",
+    "multi-label-logistic": "logistic regression for each label",
+    "ridge": "ridge regression",
+}
+
+
+def check_probe(task: AnyTask) -> None:
+    """Refuse a task whose head no linear model solves."""
+    if not isinstance(task, HasLinearProbe):
+        raise RecipeError(
+            f"head.init: found linear-probe, but {task.name} has no head that a linear model solves; set "
+            "random, or use classify or score"
+        )
+
+
+@dataclass(frozen=True)
+class ProbeStart:
+    """Starts a head from its linear probe.
+
+    Args:
+        train: The training rows, of which `rows` are the encoded ones.
+        features: The rows with the features of the encoder; None to compute those of a sample.
+        path: Where features that are computed are written.
+    """
+
+    writer: FeatureWriter
+    train: Table
+    rows: Dataset
+    features: Dataset | None
+    path: Path
+    seed: int
+
+    def start(self, folder: Path, progress: Progress) -> ProbeRecord:
+        """Put the probe's solution into the head: the one published in the run's folder, or a new one."""
+        target = folder / FOLDER
+        with processes.main_process_first():
+            if processes.is_main_process() and not target.exists():
+                self._publish(target, progress)
+        verify(target)
+        head = cast("PooledForSequenceClassification", self.writer.model).classifier
+        head.load_state_dict(load_file(target / _HEAD))
+        return read_record(ProbeRecord, target / probe_record.FILE)
+
+    def _publish(self, target: Path, progress: Progress) -> None:
+        started = time.monotonic()
+        task = cast(HasLinearProbe, self.writer.task)
+        outputs = self.writer.model.num_labels
+        labels = _targets(self.rows["labels"], task.probe_kind, outputs)
+        chosen = sample_rows(labels, task.probe_kind, MAX_ROWS, self.seed)
+        features = self.features.select(chosen) if self.features is not None else None
+        if features is None:
+            features = self.writer.write(self.rows.select(chosen), self.path, progress)
+        vectors = np.asarray(features.with_format("numpy", columns=["vectors"])[:]["vectors"])
+        probe = fit_probe(vectors, labels[chosen], task.probe_kind, outputs, self.seed)
+        record = self._record(probe, chosen, labels, time.monotonic() - started)
+        progress.log(record.sentence)
+        with publish(target) as staging:
+            save_file({"weight": torch.from_numpy(probe.weight), "bias": torch.from_numpy(probe.bias)}, staging / _HEAD)
+            write_record(record, staging / probe_record.FILE)
+
+    def _record(self, probe: LinearProbe, chosen: Targets, labels: Targets, seconds: float) -> ProbeRecord:
+        task = self.writer.task
+        answers, numbers = list(self.train.column("label")), np.array(self.rows["row"])[chosen]
+        scores = []
+        for held_out, outputs in probe.held_out:
+            true = [answers[number] for number in numbers[held_out]]
+            predictions = task.decode({"logits": torch.from_numpy(outputs)}, ())
+            scores.append(float(task.compute_metrics({"label": true}, predictions)[task.headline]))
+        estimate = over_seeds(scores)
+        return ProbeRecord(
+            method=_METHODS[cast(HasLinearProbe, task).probe_kind],
+            strength=probe.strength,
+            rows=probe.rows,
+            of_rows=len(labels),
+            metric=task.headline,
+            folds=len(scores),
+            value=estimate.mean if scores else None,
+            half_width=estimate.high - estimate.mean if len(scores) > 1 else None,
+            seconds=round(seconds, 3),
+        )
+
+
+def _targets(labels: Sequence[int | float | list[int]], kind: ProbeKind, outputs: int) -> Targets:
+    """Labels of encoded rows as a probe takes them."""
+    if kind != "multi-label-logistic":
+        return np.array(labels)
+    matrix = np.zeros((len(labels), outputs), dtype=np.int64)
+    for row, ids in enumerate(labels):
+        matrix[row, cast("list[int]", ids)] = 1
+    return matrix

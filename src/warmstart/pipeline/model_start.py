@@ -1,0 +1,115 @@
+"""The model as training starts from it, by its recipe: its head, what is re-initialized, and the window it reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warmstart import tasks
+from warmstart.errors import RecipeError
+from warmstart.models.added_tokens import resize_embeddings
+from warmstart.models.heads.selection import TOKEN_CLASSES, HeadChoice
+from warmstart.models.loading import LoadedModel, has_head, load_model, max_tokens_of
+from warmstart.models.lora import add_lora
+from warmstart.models.pooling import MARKED_POOLINGS
+from warmstart.models.reinit import reinitialize
+from warmstart.models.sentence_transformers_folder import declared_pooling
+from warmstart.recipe import HeadOptions, LayerOptions, Recipe
+from warmstart.tasks.base import AnyTask
+from warmstart.tasks.shared.protocols import ReadsWindows, extended_model
+from warmstart.text.windows import DEFAULT_TOKENS, Frame, Window
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+
+PROBE = "linear-probe"
+"""The `head.init` by which the head starts from a linear model on the encoder's features."""
+
+
+def load_start(
+    recipe: Recipe,
+    config: PretrainedConfig,
+    task: AnyTask,
+    tokenizer: PreTrainedTokenizerBase,
+    window: Window,
+    weights: bool = True,
+) -> LoadedModel:
+    """The model as training starts from it.
+
+    Args:
+        weights: Load the encoder's weights; without, they are random, to count what a model costs before it is loaded.
+    """
+    head = head_choice(recipe, config, window, task)
+    loaded = load_model(recipe.model, task.auto_class, task.config_kwargs(), tokenizer, head, weights=weights)
+    if task.new_tokens:
+        resize_embeddings(loaded.model, tokenizer)
+    folder = reused_folder(recipe, config) if weights else None
+    return _changed(replace(loaded, model=extended_model(task, loaded.model, folder)), recipe.layers, recipe.head)
+
+
+def head_choice(recipe: Recipe, config: PretrainedConfig, window: Window, task: AnyTask) -> HeadChoice:
+    """The head that the recipe asks for, or the task where it has its own."""
+    pooling, own = recipe.head.pooling, task.pooling
+    if own != "auto" and pooling != "auto":
+        raise RecipeError(f"head.pooling: found {pooling}, but {task.name} sets the pooling by its own options")
+    if (
+        own == "auto"
+        and reused_config(recipe, config) is not None
+        and getattr(config, "pooling", None) in MARKED_POOLINGS
+    ):
+        raise RecipeError(
+            "head.reuse: the model's head reads marked entities, as for relate; set head.reuse: false for a new one"
+        )
+    slices = recipe.window.slice_pooling if window.method == "slices" and not isinstance(task, ReadsWindows) else None
+    # A stock head cannot be given stored features.
+    stored = recipe.layers.freeze == "encoder" or recipe.head.init == PROBE
+    head = "linear" if stored and recipe.head.type == "auto" else recipe.head.type
+    if pooling == own == "auto" and head in {"linear", "mlp"} and task.auto_class not in TOKEN_CLASSES:
+        # A stock head reads what it was made for; a head of ours, what the encoder was trained to be read by.
+        pooling = declared_pooling(recipe.model) or "auto"
+    lstm = recipe.head.bilstm_layers, recipe.head.bilstm_size
+    return HeadChoice(recipe.head.layers, own if pooling == "auto" else pooling, head, slices, recipe.head.reuse, *lstm)
+
+
+def _changed(loaded: LoadedModel, layers: LayerOptions, head: HeadOptions) -> LoadedModel:
+    """The model as training starts from it: parts of it re-initialized, LoRA added to its weights."""
+    changed = reinitialize(loaded.model, layers.reinit_top, layers.reinit_norms, zero_head=head.init == "zero")
+    if layers.lora:
+        add_lora(loaded.model, layers.lora.rank, layers.lora.alpha, layers.lora.dropout)
+    if layers.freeze == "encoder":
+        loaded.model.encoder.requires_grad_(False)
+    return replace(loaded, new_parameters=tuple(sorted({*loaded.new_parameters, *changed})))
+
+
+def window_of(recipe: Recipe, config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase, task: AnyTask) -> Window:
+    """The recipe's window, refusing one that is wider than the encoder takes or leaves no room for text."""
+    options, most = recipe.window, max_tokens_of(config, tokenizer)
+    tokens = options.max_tokens or min(most, DEFAULT_TOKENS)
+    if tokens > most:
+        raise RecipeError(f"window.max_tokens: found {tokens}, but {recipe.model} takes at most {most}")
+    method, overlap = options.method, options.overlap or 0
+    if method not in task.window_methods:
+        raise RecipeError(f"window.method: found {method}, but {task.name} takes {', '.join(task.window_methods)}")
+    if isinstance(task, ReadsWindows):
+        if method not in {"head", "slices"} or options.max_slices or options.slice_pooling != "mean":
+            raise RecipeError(f"window: {task.name} sees all of a text, window by window; set max_tokens and overlap")
+        method, overlap = "slices", int(tokens * task.window_overlap) if options.overlap is None else options.overlap
+    try:
+        window = Window(tokens, method, options.head_tokens, overlap, options.max_slices)
+        window.check(Frame.of(tokenizer, task.pair), task.pair)
+    except ValueError as error:
+        raise RecipeError(f"window.{error}") from None
+    return window
+
+
+def reused_folder(recipe: Recipe, config: PretrainedConfig) -> Path | None:
+    """The folder whose head is reused, with what the task added to it."""
+    return Path(recipe.model) if reused_config(recipe, config) is not None and Path(recipe.model).is_dir() else None
+
+
+def reused_config(recipe: Recipe, config: PretrainedConfig) -> PretrainedConfig | None:
+    """The config of the head that is reused; None where the head is new."""
+    options = tasks.options_of(recipe.task.name, recipe.task.options)
+    auto_class = tasks.find(recipe.task.name).auto_class_for(options)
+    return config if recipe.head.reuse and has_head(config, auto_class) else None

@@ -1,0 +1,199 @@
+"""A head that starts as the solution of a linear model on the encoder's features."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from scipy.special import expit, softmax
+from sklearn.linear_model import LogisticRegression, Ridge
+from typer.testing import CliRunner
+
+import warmstart
+from small import FAST
+from test_resume import Crash, Trouble, crash
+from tiny import save_tiny
+from warmstart.cli.main import app
+from warmstart.errors import RecipeError
+from warmstart.evaluation.run import RunFolder
+from warmstart.models import linear_probe
+from warmstart.models.linear_probe import fit_probe
+from warmstart.models.sentence_transformers_folder import declared_pooling
+
+PROBE = {"head.init": "linear-probe", "training": FAST["training"]}
+SOLVED = {"layers.freeze": "encoder", "head.init": "linear-probe"}
+
+
+def clusters(labels=4, rows=30, size=6):
+    """Vectors around a centre for each label, and the label of each."""
+    draw = np.random.default_rng(0)
+    centres = draw.normal(size=(labels, size))
+    targets = np.arange(rows * labels) % labels
+    return (centres[targets] + draw.normal(size=(len(targets), size))).astype(np.float32) * 7, targets
+
+
+def unit(vectors):
+    return np.sqrt(np.mean(np.sum(vectors**2, axis=1)))
+
+
+@pytest.mark.parametrize("labels", [2, 4])
+def test_the_probabilities_are_those_of_scikit_learn(labels):
+    vectors, targets = clusters(labels)
+    probe = fit_probe(vectors, targets, "logistic", labels)
+    scaled = vectors / unit(vectors)
+    reference = LogisticRegression(C=probe.strength, max_iter=300, tol=1e-3).fit(scaled, targets)
+    assert softmax(probe.outputs(vectors), axis=1) == pytest.approx(reference.predict_proba(scaled), abs=1e-4)
+
+
+def test_several_labels_a_row_are_as_many_regressions():
+    vectors, targets = clusters(3)
+    matrix = np.stack([targets == 0, targets != 2, np.ones(len(targets)), np.zeros(len(targets))], axis=1).astype(int)
+    probe = fit_probe(vectors, matrix, "multi-label-logistic", 4)
+    scaled = vectors / unit(vectors)
+    for label in (0, 1):
+        reference = LogisticRegression(C=probe.strength, max_iter=300, tol=1e-3).fit(scaled, matrix[:, label])
+        given = expit(probe.outputs(vectors)[:, label])
+        assert given == pytest.approx(reference.predict_proba(scaled)[:, 1], abs=1e-4)
+    sure = expit(probe.outputs(vectors)[:, 2:])
+    assert sure == pytest.approx(np.array([[1.0, 0.0]] * len(vectors)), abs=1e-6)
+
+
+def test_numbers_are_a_ridge_regression():
+    vectors, _ = clusters()
+    numbers = vectors @ np.arange(6) + 3.0
+    probe = fit_probe(vectors, numbers, "ridge", 1)
+    scaled = vectors / unit(vectors)
+    reference = Ridge(alpha=probe.strength * len(vectors) / 100).fit(scaled, numbers)
+    assert probe.outputs(vectors)[:, 0] == pytest.approx(reference.predict(scaled), rel=1e-3)
+
+
+def test_the_strength_is_the_one_that_loses_least_on_rows_held_out():
+    vectors, targets = clusters()
+    probe = fit_probe(vectors, targets, "logistic", 4)
+    assert sorted(row for rows, _ in probe.held_out for row in rows) == list(range(len(targets)))
+
+    def loss(probe):
+        parts = [-np.log(softmax(out, axis=1)[np.arange(len(rows)), targets[rows]]) for rows, out in probe.held_out]
+        return np.mean([part.mean() for part in parts])
+
+    chosen = loss(probe)
+    for other in linear_probe.STRENGTHS["logistic"]:
+        only = {**linear_probe.STRENGTHS, "logistic": (other, other)}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(linear_probe, "STRENGTHS", only)
+            assert chosen <= loss(fit_probe(vectors, targets, "logistic", 4)) + 1e-9
+
+
+def test_a_label_without_rows_is_never_the_answer_and_one_row_each_needs_no_folds():
+    vectors, targets = clusters()
+    targets = np.where(targets == 1, 2, targets)
+    assert 1 not in fit_probe(vectors, targets, "logistic", 4).outputs(vectors).argmax(axis=1)
+    alone = fit_probe(vectors[:4], np.arange(4), "logistic", 4)
+    assert alone.held_out == ()
+    assert alone.outputs(vectors[:4]).argmax(axis=1).tolist() == [0, 1, 2, 3]
+
+
+def test_many_rows_are_sampled_and_no_label_is_lost(monkeypatch):
+    monkeypatch.setattr(linear_probe, "MAX_ROWS", 20)
+    vectors, targets = clusters()
+    targets[7] = 4
+    probe = fit_probe(vectors, targets, "logistic", 5)
+    assert 20 <= probe.rows <= 25
+    assert probe.weight[4].any(), "the only row of the label is in the sample"
+
+
+def test_a_quick_run_is_the_solution_and_trains_nothing(encoder, files, tmp_path):
+    fit = ["fit", files["train"], "--model", encoder, "--test", files["test"], "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(app, [*fit, "--quick", "--precision", "fp32"])
+    assert done.exit_code == 0, done.output
+    assert "by 5-fold cross-validation" in done.output
+    run = RunFolder(tmp_path / "run")
+    assert run.training.steps == 0
+    assert run.training.linear_probe.metric == "accuracy"
+    weights, before = (load_file(f"{folder}/model.safetensors") for folder in (run.model, encoder))
+    encoders = {name.removeprefix("encoder."): value for name, value in weights.items() if name.startswith("encoder.")}
+    assert all(torch.equal(value, before.get(name, before.get(f"bert.{name}"))) for name, value in encoders.items())
+    head = load_file(run.folder / "linear-probe" / "head.safetensors")
+    assert torch.equal(weights["classifier.weight"], head["weight"])
+    assert torch.equal(weights["classifier.bias"], head["bias"])
+    answers = warmstart.load(run.folder).predict(["a good film"])
+    assert answers[0]["label"] in {"pos", "neg"}
+
+
+@pytest.mark.parametrize(("task", "data"), [("score", "scores"), ({"name": "classify", "multi_label": True}, "many")])
+def test_numbers_and_several_labels(encoder, files, tmp_path, task, data):
+    run = warmstart.fit(
+        model=encoder,
+        train=files[data],
+        test=files[data],
+        task=task,
+        out=tmp_path / "run",
+        training=FAST["training"],
+        **{"data.label_separator": "|"} if data == "many" else {},
+        **SOLVED,
+    )
+    assert run.training.linear_probe.folds == 5
+
+
+def test_training_starts_from_the_solution(encoder, files, tmp_path):
+    settings = {"model": encoder, "train": files["train"], "test": files["test"]}
+    still = {**FAST["training"], "learning_rate": 1e-12, "max_steps": 2}
+    run = warmstart.fit(**settings, out=tmp_path / "run", **{**PROBE, "training": still})
+    head = load_file(run.folder / "linear-probe" / "head.safetensors")
+    assert torch.allclose(load_file(run.model / "model.safetensors")["classifier.weight"], head["weight"], atol=1e-6)
+    solved = warmstart.fit(**settings, out=tmp_path / "solved", training=FAST["training"], **SOLVED)
+    assert run.metrics["test"]["accuracy"] == solved.metrics["test"]["accuracy"]
+
+
+def test_a_crash_changes_nothing_and_the_probe_is_not_fitted_again(encoder, files, tmp_path, monkeypatch):
+    settings = {"model": encoder, "train": files["train"], "test": files["test"], "checkpoints": {"every_steps": 2}}
+    whole = warmstart.fit(**settings, out=tmp_path / "whole", **PROBE)
+    with pytest.raises(Crash):
+        warmstart.fit(**settings, out=tmp_path / "run", **PROBE, progress=Trouble(step=5, what=crash))
+    monkeypatch.setattr("warmstart.pipeline.linear_probe.fit_probe", None)
+    again = warmstart.fit(**settings, out=tmp_path / "run", **PROBE)
+    assert (again.model / "model.safetensors").read_bytes() == (whole.model / "model.safetensors").read_bytes()
+    assert again.training.linear_probe.value == whole.training.linear_probe.value
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"head.type": "mlp"}, "type: found mlp, but init: linear-probe"),
+        ({"head.pooling": "attention"}, "pooling: found attention"),
+        ({"task": "tag", "train": "tags"}, "tag has no head that a linear model solves"),
+    ],
+)
+def test_what_no_linear_model_solves_is_refused(encoder, files, tmp_path, change, message):
+    (tmp_path / "tags.jsonl").write_text(
+        json.dumps({"text": "Bob", "entities": [{"start": 0, "end": 3, "label": "PER"}]}) + "\n"
+    )
+    settings = {
+        "model": encoder,
+        "train": files["train"],
+        "test": files["test"],
+        "out": tmp_path / "run",
+        **PROBE,
+        **change,
+    }
+    if settings["train"] == "tags":
+        settings["train"] = settings["test"] = str(tmp_path / "tags.jsonl")
+    with pytest.raises(RecipeError, match=message):
+        warmstart.fit(**settings)
+
+
+def test_a_head_of_ours_is_read_as_the_encoder_was_trained(files, tmp_path):
+    """An encoder of sentence-transformers names its pooling; the stock head keeps its own."""
+    folder = save_tiny(tmp_path / "sentence-encoder")
+    (folder / "1_Pooling").mkdir()
+    modes = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, **modes}))
+    assert declared_pooling(str(folder)) == "mean"
+    settings = {"model": str(folder), "train": files["train"], "test": files["test"], "training": FAST["training"]}
+    run = warmstart.fit(**settings, out=tmp_path / "run", **SOLVED)
+    assert json.loads((run.model / "config.json").read_text())["pooling"] == "mean"
+    shutil.rmtree(folder / "1_Pooling")
+    run = warmstart.fit(**settings, out=tmp_path / "plain", **SOLVED)
+    assert json.loads((run.model / "config.json").read_text())["pooling"] == "cls"
