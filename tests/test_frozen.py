@@ -14,6 +14,7 @@ from tiny import save_tiny, tiny_model, tiny_tokenizer
 from warmstart.errors import RecipeError
 from warmstart.models.heads.bilstm import BiLSTM
 from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassification
+from warmstart.models.pooling import Pooling
 from warmstart.pipeline import finetune
 from warmstart.recipe import make_recipe
 from warmstart.training.train import train
@@ -24,6 +25,7 @@ CHOICES = {
     "mlp": {"type": "mlp", "layers": "concat-2", "pooling": "last+max+mean"},
     "bilstm": {"type": "bilstm", "pooling": "mean"},
     "attention": {"pooling": "attention"},
+    "two-layer bilstm": {"type": "bilstm", "bilstm_layers": 2},
 }
 
 
@@ -156,9 +158,73 @@ def test_a_bilstm_reads_both_ways():
         BiLSTM(7)
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("size", [8, 6])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_the_final_state_of_each_direction_is_that_of_an_lstm_of_torch(layers, size, side):
+    """Each text is read alone by torch.nn.LSTM, whose `h_n` are the states after the last step of each direction."""
+    torch.manual_seed(0)
+    model = BiLSTM(8, size, layers).eval()
+    reference = torch.nn.LSTM(8, size // 2, num_layers=layers, bidirectional=True)
+    reference.load_state_dict(model.lstm.state_dict())
+    pooling = Pooling("last", "final", hidden_size=8, num_layers=1, state_size=size)
+    texts = [torch.randn(length, 8) for length in (5, 1, 7)]
+    states, mask = torch.full((3, 7, 8), 1e3), torch.zeros(3, 7, dtype=torch.long)
+    for row, text in enumerate(texts):
+        place = slice(7 - len(text), 7) if side == "left" else slice(0, len(text))
+        states[row, place], mask[row, place] = text, 1
+    with torch.no_grad():
+        vectors = pooling.pool(model(states, mask), mask)
+        for vector, text in zip(vectors, texts, strict=True):
+            _, (final, _) = reference(text[:, None])
+            assert final.shape == (2 * layers, 1, size // 2)
+            torch.testing.assert_close(vector, torch.cat([final[-2, 0], final[-1, 0]]))
+    # What the stock token holds: at the first one, the forward direction has read nothing else.
+    changed = states.clone()
+    changed[2, 3] += 1
+    with torch.no_grad():
+        first, again = (Pooling("last", "cls", 8, 1).pool(model(each, mask), mask)[2] for each in (states, changed))
+        moved = pooling.pool(model(changed, mask), mask)[2] != vectors[2]
+    assert moved.all()
+    if layers == 1:
+        assert torch.equal(first[: size // 2], again[: size // 2])
+
+
+def test_a_bilstm_reads_the_final_states_unless_said_and_has_as_many_layers_as_said(encoder, files, tmp_path):
+    quick = {"training": {"max_steps": 2, "batch_size": 8, "precision": "fp32"}}
+    head = {"type": "bilstm", "bilstm_layers": 2, "bilstm_size": 48}
+    run = warmstart.fit(model=encoder, train=files["train"], out=tmp_path / "run", head=head, **quick)
+    opened = warmstart.load(run.folder).engine.model
+    assert opened.config.pooling == "final"
+    lstm = opened.bilstm.lstm
+    assert (lstm.num_layers, lstm.hidden_size, lstm.input_size, lstm.dropout) == (2, 24, 32, opened.config.dropout)
+    assert opened.classifier.in_features == 48
+    # as `h_n` of torch gives them, from the text on
+    inputs = tiny_tokenizer()(["the film was good", "bad"], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        logits = opened(**inputs).logits
+        for row, mask in enumerate(inputs["attention_mask"].bool()):
+            alone = {name: one[row : row + 1, mask] for name, one in inputs.items()}
+            _, (final, _) = lstm(opened.encoder(**alone).last_hidden_state)
+            expected = opened.classifier(torch.cat([final[-2], final[-1]], dim=-1))
+            torch.testing.assert_close(logits[row : row + 1], expected, atol=1e-5, rtol=1e-5)
+    kept = warmstart.fit(model=str(run.model), train=files["train"], out=tmp_path / "kept", head=head, **quick)
+    assert kept.training.new_parameters == []
+    other = {"type": "bilstm", "bilstm_layers": 1}
+    with pytest.raises(RecipeError, match="type: bilstm, bilstm_layers: 2, bilstm_size: 48"):
+        warmstart.fit(model=str(run.model), train=files["train"], out=tmp_path / "no", head=other, **quick)
+    with pytest.raises(RecipeError, match=r"head\.pooling: found final.*but head\.type is mlp; set head\.type: bilstm"):
+        warmstart.fit(
+            model=encoder, train=files["train"], out=tmp_path / "no", head={"type": "mlp", "pooling": "final"}, **quick
+        )
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"head": {"type": "mlp", "bilstm_layers": 2}}, "bilstm_layers: found 2, but type is mlp; set type: bilstm"),
+        ({"head": {"bilstm_size": 768}}, "bilstm_size: found 768, but type is auto; set type: bilstm"),
+        ({"head": {"type": "bilstm", "bilstm_size": 7}}, r"head\.bilstm_size: found 7"),
         ({"layers": {"freeze": "encoder", "unfreeze": "gradual"}}, "leave unfreeze out"),
         ({"layers": {"freeze": "encoder", "lora": {}}}, "leave lora out"),
         ({"layers": {"freeze": "encoder", "reinit_top": 1}}, "leave reinit_top out"),

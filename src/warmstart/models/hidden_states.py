@@ -66,8 +66,8 @@ def in_chunks(
     return torch.cat(chunks)
 
 
-def build_pooling(config: PretrainedConfig, layers: str | int, pooling: str) -> Pooling:
-    """The pooling for an encoder of this config; `layers` and `pooling` as in `Pooling`."""
+def build_pooling(config: PretrainedConfig, layers: str | int, pooling: str, state_size: int | None = None) -> Pooling:
+    """The pooling for an encoder of this config; the other arguments as in `Pooling`."""
     spec = spec_of(config)
     last = getattr(config, spec.last_hidden_size) if spec.last_hidden_size else None
-    return Pooling(layers, pooling, config.hidden_size, config.num_hidden_layers, last)
+    return Pooling(layers, pooling, config.hidden_size, config.num_hidden_layers, last, state_size)

@@ -16,11 +16,20 @@ import torch
 from torch import nn
 
 from warmstart.errors import PluginError, RecipeError, nearest
+from warmstart.models.heads.bilstm import BiLSTM
 from warmstart.runtime import plugins
 
 POOLINGS = plugins.built_in_names("poolings")
-MARKED_POOLINGS = ("marked", "cls+marked")
-"""Poolings of tokens that a task marks: the mean of those marked 1 and the mean of those marked 2, concatenated."""
+POSITIONS = "positions"
+MARKED_POOLINGS = ("marked", "cls+marked", POSITIONS)
+"""Poolings of tokens that a task marks: the mean of those marked 1 and the mean of those marked 2, concatenated; or
+`EntityPositions`."""
+POSITION_SIZE, POSITION_HIDDEN_SIZE = 20, 300
+"""Sizes of a position embedding and of the hidden layer in `EntityPositions`, those of the paper."""
+MAX_DISTANCE = 512
+"""The largest distance from an entity that has an embedding of its own, in tokens."""
+FINAL = "final"
+"""The pooling of a recurrent head: the state of each direction after it has read the whole text."""
 SLICE_POOLINGS = ("mean", "max", "attention")
 HEAD_TYPES = ("linear", "pooler", "mlp", "bilstm")
 """What can stand on a pooling in our own models: see `PooledConfig`."""
@@ -47,14 +56,22 @@ class Pooling(nn.Module):
             blocks and the embeddings.
         pooling: `cls` (the first token), `last`, `mean`, `max`, `last+max+mean` (Howard & Ruder 2018, section 3.3), or
             `attention`, a learned mean; `marked`, the means of the tokens marked 1 and marked 2 concatenated, or
-            `cls+marked`; or the name of a pooling that another package adds.
+            `cls+marked`; `positions`, see `EntityPositions`; `final`, for the states of a BiLSTM, the forward one of
+            the last token and the backward one of the first; or the name of a pooling that another package adds.
         hidden_size: The size of a hidden state.
         num_layers: How many blocks there are.
         last_hidden_size: The size of the last hidden state, if it differs.
+        state_size: The size of the states that are pooled, if something between makes others of the joined layers.
     """
 
     def __init__(
-        self, layers: str | int, pooling: str, hidden_size: int, num_layers: int, last_hidden_size: int | None = None
+        self,
+        layers: str | int,
+        pooling: str,
+        hidden_size: int,
+        num_layers: int,
+        last_hidden_size: int | None = None,
+        state_size: int | None = None,
     ) -> None:
         super().__init__()
         self.joined_by, self.chosen = choose_layers(layers, num_layers)
@@ -69,10 +86,13 @@ class Pooling(nn.Module):
         self.token_size = sum(sizes) if self.joined_by == "concat" else sizes[0]
         """Size of a token's vector after the layers are joined."""
         self.mix = ScalarMix(len(self.chosen)) if self.joined_by == "scalar-mix" else None
-        self.attention = AttentionPooling(self.token_size) if pooling == "attention" else None
-        self.custom = _custom(pooling, self.token_size)
+        size = state_size or self.token_size
+        self.attention = AttentionPooling(size) if pooling == "attention" else None
+        self.custom = _custom(pooling, size)
+        self.positions = EntityPositions(size) if pooling == POSITIONS else None
         parts = sum(2 if name == "marked" else 1 for name in pooling.split("+"))
-        self.output_size = int(getattr(self.custom, "output_size", self.token_size * (1 if self.custom else parts)))
+        own = self.custom if self.positions is None else self.positions
+        self.output_size = int(getattr(own, "output_size", size * (1 if own else parts)))
         """Size of a text's vector."""
 
     @property
@@ -83,7 +103,8 @@ class Pooling(nn.Module):
     @property
     def has_parameters(self) -> bool:
         """Whether the pooling of tokens is trained, beside the joining of layers."""
-        return any(next(part.parameters(), None) is not None for part in (self.attention, self.custom) if part)
+        parts = (self.attention, self.custom, self.positions)
+        return any(next(part.parameters(), None) is not None for part in parts if part)
 
     def forward(
         self,
@@ -97,7 +118,8 @@ class Pooling(nn.Module):
             hidden_states: Outputs of the embeddings and of each block, as `output_hidden_states=True` gives them; if
                 only the last is read, it alone is enough.
             attention_mask: 1 for a token, 0 for padding; None if there is no padding.
-            marks: With `marked`, 1 and 2 for the tokens of either kind, 0 for all others.
+            marks: With `marked`, 1 and 2 for the tokens of either kind, 0 for all others; with `positions`, -1 for
+                those that are not read.
         """
         states = self.join(hidden_states)
         mask = torch.ones(states.shape[:2], device=states.device) if attention_mask is None else attention_mask
@@ -126,6 +148,8 @@ class Pooling(nn.Module):
         learned = self.attention if self.attention is not None else self.custom
         if learned is not None:
             return learned(states, mask)  # type: ignore[no-any-return]
+        if self.positions is not None and marks is not None:
+            return self.positions(states, mask, marks.to(states.device))  # type: ignore[no-any-return]
         vectors = [_FUNCTIONS[name](states, mask) for name in self.pooling.split("+") if name != "marked"]
         if marks is not None:
             vectors += [_mean(states, marks.to(states.device) == number) for number in (1, 2)]
@@ -215,6 +239,44 @@ class AttentionPooling(nn.Module):
         return pooled.to(states.dtype)
 
 
+class EntityPositions(nn.Module):
+    """A BiLSTM over the tokens of a text, each with embeddings of its distance to two entities, and a hidden layer over
+    the final state of each direction (Shi & Lin 2019, "Simple BERT Models for Relation Extraction and Semantic Role
+    Labeling", section 2.1).
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.embeddings = nn.Embedding(2 * MAX_DISTANCE + 1, POSITION_SIZE)
+        self.bilstm = BiLSTM(size + 2 * POSITION_SIZE, 2 * size)
+        self.hidden = nn.Linear(2 * size, POSITION_HIDDEN_SIZE)
+        self.output_size = POSITION_HIDDEN_SIZE
+
+    def forward(self, states: torch.Tensor, mask: torch.Tensor, marks: torch.Tensor) -> torch.Tensor:
+        """Vectors of shape (texts, `output_size`).
+
+        Args:
+            marks: 1 and 2 for the tokens of either entity, 0 for the rest of the text, -1 for what is not read.
+        """
+        mask = mask & (marks >= 0)
+        distances = [entity_distances(marks == number).clamp(-MAX_DISTANCE, MAX_DISTANCE) for number in (1, 2)]
+        positions = [self.embeddings(distance + MAX_DISTANCE).to(states.dtype) for distance in distances]
+        read = self.bilstm(torch.cat([states, *positions], dim=-1), mask)
+        return nn.functional.gelu(self.hidden(_final(read, mask)))
+
+
+def entity_distances(entity: torch.Tensor) -> torch.Tensor:
+    """How many tokens each one is after the entity, or minus how many before it; 0 inside.
+
+    Args:
+        entity: Whether each token is the entity's, of shape (texts, tokens).
+    """
+    tokens = torch.arange(entity.shape[1], device=entity.device)
+    start = entity.int().argmax(dim=1, keepdim=True)
+    end = (tokens * entity).argmax(dim=1, keepdim=True)
+    return (tokens - start).clamp(max=0) + (tokens - end).clamp(min=0)
+
+
 def choose_layers(layers: str | int, num_layers: int) -> tuple[str, tuple[int, ...]]:
     """How layers are joined, and the numbers of the layers: 0 for the embeddings, then 1 to `num_layers`."""
     match = LAYERS.fullmatch(str(layers))
@@ -248,7 +310,7 @@ def is_tracing() -> bool:
 
 def _custom(name: str, size: int) -> nn.Module | None:
     """The module of a pooling that another package adds; None for one of our own."""
-    if name in MARKED_POOLINGS:
+    if name in (FINAL, *MARKED_POOLINGS):
         return None
     plugins.check("poolings", name, "pooling")
     built_in: dict[str, PoolingFactory | None] = dict.fromkeys(POOLINGS)
@@ -285,9 +347,16 @@ def _max(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return states.masked_fill(~mask[..., None], torch.finfo(states.dtype).min).amax(dim=1)
 
 
+def _final(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """At the last token a backward LSTM has read that token alone, and at the first a forward one has."""
+    forward, backward = states.chunk(2, dim=-1)
+    return torch.cat([_last(forward, mask), _first(backward, mask)], dim=-1)
+
+
 _FUNCTIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "cls": _first,
     "last": _last,
     "mean": _mean,
     "max": _max,
+    FINAL: _final,
 }

@@ -9,15 +9,25 @@ from warmstart.errors import RecipeError
 
 
 class BiLSTM(nn.Module):
-    """An LSTM layer in each direction; their states concatenated have the size of the states they read."""
+    """LSTM layers in each direction, the states of both concatenated: the forward ones come first.
 
-    def __init__(self, size: int) -> None:
+    Args:
+        size: The size of the states to read.
+        output_size: The size of the new states, both directions together; None for `size`.
+        layers: How many layers, each of which reads the states of the one below.
+        dropout: Dropout between them.
+    """
+
+    def __init__(self, size: int, output_size: int | None = None, layers: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
-        if size % 2:
+        self.output_size = output_size or size
+        if self.output_size % 2:
             raise RecipeError(
-                f"head.type: a bilstm needs hidden states of an even size, and these have {size}; set mlp"
+                f"head.type: a bilstm needs hidden states of an even size, and these have {size}; set mlp, or "
+                f"head.bilstm_size: {size + 1}"
             )
-        self.lstm = nn.LSTM(size, size // 2, batch_first=True, bidirectional=True)
+        between = dropout if layers > 1 else 0.0  # torch warns of dropout that has no place
+        self.lstm = nn.LSTM(size, self.output_size // 2, layers, batch_first=True, dropout=between, bidirectional=True)
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """New states at the positions of the old ones, and zeros for padding, which is never read.
@@ -39,4 +49,4 @@ class BiLSTM(nn.Module):
             read, _ = nn.utils.rnn.pad_packed_sequence(
                 self.lstm(packed)[0], batch_first=True, total_length=states.shape[1]
             )
-        return torch.zeros_like(read).scatter(1, front, read)
+        return torch.zeros_like(read).scatter(1, order[..., None].expand_as(read), read)

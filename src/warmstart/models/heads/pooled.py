@@ -43,6 +43,8 @@ class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
             there (`pooler`), one more layer over the vector of a text or token (`mlp`), or a `bilstm` over the tokens.
         pooler_activation: What follows the pooler.
         pooler_dropout: Whether there is dropout before the pooler too.
+        bilstm_layers: How many layers a `bilstm` has.
+        bilstm_size: The size of its states, both directions together; None for that of the states it reads.
     """
 
     model_type = POOLED
@@ -57,6 +59,8 @@ class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
     head_type: str = "linear"
     pooler_activation: str = "tanh"
     pooler_dropout: bool = False
+    bilstm_layers: int = 1
+    bilstm_size: int | None = None
 
     def __post_init__(self, **kwargs: object) -> None:
         if self.encoder is None:
@@ -95,8 +99,11 @@ class PooledModel(transformers.PreTrainedModel):  # type: ignore[misc]
         self.num_labels = config.num_labels
         self.encoder = build_encoder(config.encoder) if encoder is None else _without_pooler(encoder)
         config.encoder = self.encoder.config
-        self.pooling = build_pooling(self.encoder.config, config.layers, config.pooling)
-        self.bilstm = BiLSTM(self.pooling.token_size) if config.head_type == "bilstm" else None
+        recurrent = config.head_type == "bilstm"
+        state_size = config.bilstm_size if recurrent else None
+        self.pooling = build_pooling(self.encoder.config, config.layers, config.pooling, state_size)
+        read = self.pooling.token_size
+        self.bilstm = BiLSTM(read, state_size, config.bilstm_layers, config.dropout) if recurrent else None
         self.slice_pooling = SlicePooling(config.slice_pooling, self.pooling.output_size)
         self.dropout = nn.Dropout(config.dropout)
         size = self.pooling.output_size

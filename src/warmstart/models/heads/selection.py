@@ -17,7 +17,7 @@ from warmstart.models.heads.pooled import (
     PooledModel,
 )
 from warmstart.models.heads.token import PooledForQuestionAnswering, PooledForTokenClassification
-from warmstart.models.pooling import MARKED_POOLINGS, choose_layers
+from warmstart.models.pooling import FINAL, MARKED_POOLINGS, choose_layers
 from warmstart.runtime import plugins
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ class HeadChoice:
     """How the vectors of a document's slices are pooled; None where a document is one row."""
     reuse: bool = True
     """Reuse the head that the model comes with, if it has one of the right kind."""
+    bilstm_layers: int = 1
+    """As in `PooledConfig`, of a `bilstm`."""
+    bilstm_size: int | None = None
+    """As above."""
 
     @property
     def is_default(self) -> bool:
@@ -72,8 +76,8 @@ def head_config(
         saved: The config of the folder.
         reused: The folder's head is reused, so it must read what is wanted.
     """
-    if choice.pooling not in {"auto", *MARKED_POOLINGS, *plugins.names("poolings")}:
-        known = ("auto", *plugins.names("poolings"))
+    if choice.pooling not in {"auto", FINAL, *MARKED_POOLINGS, *plugins.names("poolings")}:
+        known = ("auto", FINAL, *plugins.names("poolings"))
         raise RecipeError(f"head.pooling: found {choice.pooling!r}; {nearest(choice.pooling, known)}")
     by_token = auto_class in TOKEN_CLASSES
     if by_token and choice.pooling != "auto":
@@ -98,7 +102,32 @@ def head_config(
             "head.layers, head.pooling, head.type and layers.freeze: encoder need a choice of heads, and this task has "
             "a single one; leave them out"
         )
+    return _pooled_config(config, choice, by_token)
+
+
+def check_stock_head(name: str, config: PretrainedConfig, auto_class: str) -> None:
+    """Refuse an encoder for which `transformers` has no head of a kind, or has it on a decoder."""
+    known = getattr(transformers, auto_class)._model_mapping
+    config = encoder_config(config)
+    if type(config) in known and not (auto_class == SPAN and spec_of(config).encoder_class):
+        return
+    fit = ", ".join(sorted({cls.model_type for cls in known} & set(ARCHITECTURES)))
+    raise ModelError(
+        f"{name}: transformers has no {auto_class.removeprefix('AutoModelFor')} head for the architecture "
+        f"{config.model_type}; choose an encoder of another one: {fit}; or a head of ours, with head.type: linear"
+    )
+
+
+def _pooled_config(config: PretrainedConfig, choice: HeadChoice, by_token: bool) -> PooledConfig:
+    """The config of one of our own models, on an encoder of this config."""
+    if choice.pooling == FINAL and choice.type != "bilstm":
+        raise RecipeError(
+            f"head.pooling: found {FINAL}, the last states of a bilstm, but head.type is {choice.type}; set head.type: "
+            "bilstm"
+        )
     stock_pooling = None if by_token else _current_pooling(config)
+    if choice.type == "bilstm" and not by_token:
+        stock_pooling = FINAL  # at the token that a stock head reads, one direction has read no other
     pooling = (stock_pooling or "mean") if choice.pooling == "auto" else choice.pooling
     spec = spec_of(config)
     # Layers can be compared only if each is read as the stock head reads the last one.
@@ -115,19 +144,8 @@ def head_config(
         head_type=("pooler" if like_stock and spec.stock_dense else "linear") if choice.type == "auto" else choice.type,
         pooler_activation=getattr(config, dense.activation, dense.activation),
         pooler_dropout=dense.dropout,
-    )
-
-
-def check_stock_head(name: str, config: PretrainedConfig, auto_class: str) -> None:
-    """Refuse an encoder for which `transformers` has no head of a kind, or has it on a decoder."""
-    known = getattr(transformers, auto_class)._model_mapping
-    config = encoder_config(config)
-    if type(config) in known and not (auto_class == SPAN and spec_of(config).encoder_class):
-        return
-    fit = ", ".join(sorted({cls.model_type for cls in known} & set(ARCHITECTURES)))
-    raise ModelError(
-        f"{name}: transformers has no {auto_class.removeprefix('AutoModelFor')} head for the architecture "
-        f"{config.model_type}; choose an encoder of another one: {fit}; or a head of ours, with head.type: linear"
+        bilstm_layers=choice.bilstm_layers,
+        bilstm_size=choice.bilstm_size,
     )
 
 
@@ -162,19 +180,25 @@ def _reads(saved: PretrainedConfig, choice: HeadChoice) -> bool:
     same_layers = (joined_by, layers) == choose_layers(saved.layers, depth)
     same_slices = choice.slice_pooling in {None, saved.slice_pooling}
     same_type = choice.type in {"auto", saved.head_type}
+    if choice.type == "bilstm":
+        same_type &= (choice.bilstm_layers, choice.bilstm_size) == (saved.bilstm_layers, saved.bilstm_size)
     return same_type and same_layers and same_slices and choice.pooling in {"auto", saved.pooling}
 
 
 def _described(saved: PretrainedConfig, by_token: bool) -> str:
     """The choices that a folder's own head stands for."""
+    own = saved.head_type if is_pooled(saved) else ""
+    if own == "bilstm":
+        own += f", bilstm_layers: {saved.bilstm_layers}"
+        own += f", bilstm_size: {saved.bilstm_size}" if saved.bilstm_size else ""
     if by_token:
-        layers, kind = (saved.layers, saved.head_type) if is_pooled(saved) else ("last", "auto (a stock head)")
+        layers, kind = (saved.layers, own) if is_pooled(saved) else ("last", "auto (a stock head)")
         return f"layers: {layers}, type: {kind}"
     if not is_pooled(saved):
         pooling = _current_pooling(saved) or "auto"
         return f"layers: last, pooling: {pooling}, type: auto (a stock head), and no slices"
     slices = f"window.slice_pooling: {saved.slice_pooling}"
-    return f"layers: {saved.layers}, pooling: {saved.pooling}, type: {saved.head_type}, {slices}"
+    return f"layers: {saved.layers}, pooling: {saved.pooling}, type: {own}, {slices}"
 
 
 def _dropout(config: PretrainedConfig) -> float:

@@ -10,13 +10,15 @@ from transformers.activations import ACT2FN
 
 from warmstart.errors import ModelError, nearest
 from warmstart.models.architectures import POOLED
-from warmstart.models.pooling import HEAD_TYPES, LAYERS, MARKED_POOLINGS, SLICE_POOLINGS
+from warmstart.models.pooling import FINAL, HEAD_TYPES, LAYERS, MARKED_POOLINGS, SLICE_POOLINGS
 from warmstart.runtime import plugins
 from warmstart.storage.json_files import JsonObject
 
 MAX_LABELS = 100_000
 MAX_TOKENS = 1 << 24
 MAX_SLICES = 1 << 16
+MAX_LSTM_LAYERS = 64
+MAX_STATE_SIZE = 1 << 16
 _WORD = re.compile(r"[\w.+-]{1,80}", re.ASCII)
 
 
@@ -26,6 +28,10 @@ def _word(value: object) -> bool:
 
 def _token(value: object) -> bool:
     return value is None or (type(value) is int and -1 <= value <= MAX_TOKENS)
+
+
+def _is_even(value: object) -> bool:
+    return type(value) is int and 2 <= value <= MAX_STATE_SIZE and value % 2 == 0
 
 
 def _names(value: object) -> bool:
@@ -41,7 +47,7 @@ def _labels(value: object) -> bool:
 
 
 def _pooling(value: object) -> bool:
-    return value in MARKED_POOLINGS or value in plugins.names("poolings")
+    return value in (FINAL, *MARKED_POOLINGS) or value in plugins.names("poolings")
 
 
 KEYS: dict[str, tuple[Callable[[object], bool], str]] = {
@@ -49,7 +55,7 @@ KEYS: dict[str, tuple[Callable[[object], bool], str]] = {
     "architectures": (_names, "a list of names"),
     "encoder": (lambda value: isinstance(value, dict), "the config of the encoder"),
     "layers": (lambda value: isinstance(value, str) and bool(LAYERS.fullmatch(value)), "layers, as last or concat-4"),
-    "pooling": (_pooling, f"one of {', '.join((*plugins.built_in_names('poolings'), *MARKED_POOLINGS))}"),
+    "pooling": (_pooling, f"one of {', '.join((*plugins.built_in_names('poolings'), FINAL, *MARKED_POOLINGS))}"),
     "slice_pooling": (lambda value: value in SLICE_POOLINGS, f"one of {', '.join(SLICE_POOLINGS)}"),
     "slice_chunk_size": (lambda value: type(value) is int and 1 <= value <= MAX_SLICES, f"1 to {MAX_SLICES:,}"),
     "dropout": (lambda value: isinstance(value, int | float) and 0 <= value < 1, "0 or more, less than 1"),
@@ -59,6 +65,8 @@ KEYS: dict[str, tuple[Callable[[object], bool], str]] = {
         "the name of an activation, as tanh or gelu",
     ),
     "pooler_dropout": (lambda value: isinstance(value, bool), "true or false"),
+    "bilstm_layers": (lambda value: type(value) is int and 1 <= value <= MAX_LSTM_LAYERS, f"1 to {MAX_LSTM_LAYERS}"),
+    "bilstm_size": (lambda value: value is None or _is_even(value), "nothing, or an even number from 2 on"),
     "id2label": (_labels, f"names of at most {MAX_LABELS:,} labels"),
     "label2id": (_labels, f"numbers of at most {MAX_LABELS:,} labels"),
     # A Trainer sets these on any config.
