@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,11 +13,13 @@ from tiny import ARCHITECTURES, tiny_byte_tokenizer, tiny_japanese, tiny_tokeniz
 from warmstart.data.fault_kinds import FAULT_KINDS
 from warmstart.errors import DataError, RecipeError
 from warmstart.models.added_tokens import add_tokens
+from warmstart.models.pooling import MAX_DISTANCE, EntityPositions, entity_distances
 from warmstart.tasks.relate import Relate, RelateOptions, _check_relation
 from warmstart.tasks.shared.entity_markers import marked
 from warmstart.tasks.shared.labels import LabelMap
 from warmstart.text.windows import Window
 
+LEARN = {"training": {"max_steps": 80, "batch_size": 8, "learning_rate": 5e-3, "lr_schedule": "constant"}}
 MARKED = "The <e1>film</e1> was in <e2>very old paris</e2>."
 PLAIN = {
     "markers": "The [E1] film [/E1] was in [E2] very old paris [/E2].",
@@ -170,6 +173,70 @@ def test_marks_are_padded_on_the_tokenizers_side(name):
     for number, token in ((1, "[E1]"), (2, "[E2]")):
         found = batch["input_ids"][batch["marks"] == number]
         assert tokenizer.convert_ids_to_tokens(found) == [token] * 2
+
+
+def plain_shi_lin(head, states, first, second):
+    """Shi & Lin 2019, section 2.1, of one text: entities from their first token to their last one."""
+    rows = []
+    for i, state in enumerate(states):
+        distances = [i - start if i < start else i - end if i > end else 0 for start, end in (first, second)]
+        rows.append(torch.cat([state, *(head.embeddings.weight[MAX_DISTANCE + distance] for distance in distances)]))
+    _, (final, _) = head.bilstm.lstm(torch.stack(rows)[None])
+    forward, backward = final[:, 0]
+    return torch.nn.functional.gelu(head.hidden(torch.cat([forward, backward])))
+
+
+def test_positions_and_final_states_are_those_of_shi_and_lin():
+    """Of texts of several lengths, padded on either side; what is appended is not read."""
+    torch.manual_seed(0)
+    head = EntityPositions(6)
+    states = torch.randn(2, 9, 6)
+    marks = torch.tensor([[0, 1, 1, 0, 0, 2, 0, -1, -1], [0, 0, 0, 2, 0, 0, 1, 0, 0]])
+    mask = torch.tensor([[1] * 9, [0, 0, *[1] * 7]]).bool()
+    found = head(states, mask, marks)
+    torch.testing.assert_close(found[0], plain_shi_lin(head, states[0, :7], (1, 2), (5, 5)))
+    torch.testing.assert_close(found[1], plain_shi_lin(head, states[1, 2:], (4, 4), (1, 1)))
+    assert found.shape == (2, 300)
+    assert entity_distances(marks[:1] == 1).tolist() == [[-1, 0, 0, 1, 2, 3, 4, 5, 6]]
+
+
+@pytest.mark.parametrize("show", PLAIN)
+@pytest.mark.parametrize("name", ["bert", "roberta"])
+def test_the_entities_are_appended_if_asked_for(name, show):
+    task = task_of(entity_marking=show, append_entities=True, entity_pooling="bilstm")
+    tokenizer = tokenizer_of(task, name)
+    [feature] = task.encode({"text": [MARKED]}, tokenizer, Window(64))
+    framed = tokenizer("a", "a")["input_ids"]
+    between = framed[2:-2]
+    first, second = (tokenizer(words, add_special_tokens=False)["input_ids"] for words in ("film", "very old paris"))
+    text = tokenizer(PLAIN[show])["input_ids"][:-1]
+    assert feature["input_ids"] == [*text, *between, *first, *between, *second, framed[-1]]
+    if name == "bert":
+        plain = tokenizer(PLAIN[show], "film [SEP] very old paris")
+        assert feature["input_ids"] == plain["input_ids"]
+        assert feature["token_type_ids"] == plain["token_type_ids"]
+    read = len(text) + len(between)
+    assert feature["marks"][read:] == [-1] * (len(feature["input_ids"]) - read)
+    assert {1, 2} <= set(feature["marks"][:read]) <= {0, 1, 2}
+    long = f"<e1>{'film ' * 40}</e1> was in <e2>{'book ' * 40}</e2>"
+    [feature] = task.encode({"text": [long]}, tokenizer, Window(40))
+    assert len(feature["input_ids"]) <= 40
+    assert {1, 2} <= set(feature["marks"])
+
+
+def test_relations_as_shi_and_lin_are_learned_and_open_again(encoder, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in relations(24)))
+    task = {"name": "relate", "entity_marking": "mask", "append_entities": True, "entity_pooling": "bilstm"}
+    run = warmstart.fit(model=encoder, task=task, train=str(path), test=str(path), out=tmp_path / "run", **LEARN)
+    assert run.metrics["test"]["accuracy"] > 0.9
+    texts = [row["text"] for row in relations(6)]
+    together = warmstart.load(run.folder).predict(texts)
+    for answer, text in zip(together, texts, strict=True):
+        [alone] = run.predict([text])
+        assert answer["probabilities"] == pytest.approx(alone["probabilities"], abs=2e-6)
+    new = run.training.new_parameters
+    assert "pooling.positions.embeddings.weight" in new
 
 
 TYPED = {

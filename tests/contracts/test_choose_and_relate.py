@@ -68,7 +68,8 @@ def test_relate(name, files, tmp_path):
     turn = sorted(OTHERS).index(name)
     options = {
         "entity_marking": ("markers", "punctuation", "mask")[turn % 3],
-        "entity_pooling": ("start", "mean", "cls")[turn // 3 % 3],
+        "entity_pooling": ("start", "mean", "cls", "bilstm")[turn // 3 % 4],
+        "append_entities": turn % 2 == 1,
     }
     task = {"name": "relate", **options}
     check(warmstart.fit(model=encoder, task=task, train=files["relate"], out=tmp_path / "run", **QUICK), "relate")

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from warmstart.data.schema import Column, Row, Schema
 from warmstart.errors import DataError, Location, RecipeError, nearest
+from warmstart.models.pooling import POSITIONS
 from warmstart.options import Options
 from warmstart.tasks.base import (
     Answer,
@@ -29,13 +30,17 @@ from warmstart.tasks.shared.entity_markers import TYPES, marked
 from warmstart.tasks.shared.error_tables import table
 from warmstart.tasks.shared.failures import why_no_better_than_constant
 from warmstart.tasks.shared.labels import LABEL_ANSWER, LabelMap
-from warmstart.tasks.shared.marked_text import TOKENS, Part, tokenized
+from warmstart.tasks.shared.marked_text import TOKENS, Part, appended, tokenized
 from warmstart.tasks.shared.text_inputs import flat, pad, pad_labels
 from warmstart.text.windows import Frame, Range, Window, ranges_around, take_ranges
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
+POOLINGS = {"start": "marked", "mean": "cls+marked", "cls": "auto", "bilstm": POSITIONS}
+"""The pooling of our own head, by what it reads."""
+NOT_READ = -1
+"""The mark of tokens that are no part of the text."""
 MIN_TOKENS = 8
 """Tokens of a text that a window must show: each entity, marked; twice as many where their types are shown."""
 
@@ -51,10 +56,14 @@ class RelateOptions(Options):
     """Whether to write the type of an entity before it, in words between `*` or `^` (Zhou & Chen 2022, "An Improved
     Baseline for Sentence-level Relation Extraction", §3.2). The types, such as person and city, are read from the
     columns `first_type` and `second_type`, and written in lower case, with a space for `_`."""
-    entity_pooling: Literal["start", "mean", "cls"] = "start"
+    append_entities: bool = False
+    """Whether both entities are written once more after the text, as in `text [SEP] first [SEP] second` (Shi & Lin
+    2019), so that the encoder knows the names that a `mask` hides in the text."""
+    entity_pooling: Literal["start", "mean", "cls", "bilstm"] = "start"
     """What the head reads: the token at which each entity starts (`start`, Baldini Soares et al. 2019); the first token
-    of the text and the `mean` of each entity (Wu & He 2019); or what the stock head reads, in BERT the first token
-    (`cls`), which gives a model that opens in plain `transformers`."""
+    of the text and the `mean` of each entity (Wu & He 2019); what the stock head reads, in BERT the first token
+    (`cls`), which gives a model that opens in plain `transformers`; or the final states of a `bilstm` over all tokens
+    of the text, each with embeddings of its distance to both entities (Shi & Lin 2019)."""
     no_relation_label: str | None = "Other"
     """The label of rows without a relation, which is excluded from macro and micro F1."""
 
@@ -83,7 +92,7 @@ class Relate(Task[RelateOptions, RelateFeature]):
         super().__init__(options, pair=False)
         self.labels = labels
         self.new_tokens = TOKENS[options.entity_marking]
-        self.pooling = {"start": "marked", "mean": "cls+marked", "cls": "auto"}[options.entity_pooling]
+        self.pooling = POOLINGS[options.entity_pooling]
 
     @classmethod
     def schema(cls, options: RelateOptions) -> Schema:
@@ -153,9 +162,11 @@ class Relate(Task[RelateOptions, RelateFeature]):
         return "<e1>one entity</e1> and <e2>another</e2>"
 
     def encode(self, rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[RelateFeature]:
-        frame = Frame.of(tokenizer, pair=False)
+        append = self.options.append_entities
+        frame = Frame.of(tokenizer, pair=append)
         room = window.max_tokens - frame.size
-        least = MIN_TOKENS * (2 if self.options.typed_markers else 1)
+        # Each of the appended entities takes a quarter of the room at most, beside what is between them.
+        least = MIN_TOKENS * (2 if self.options.typed_markers else 1) * (2 if append else 1) + len(frame.between)
         if room < least:
             raise RecipeError(
                 f"window.max_tokens: found {window.max_tokens}; two marked entities need {frame.size + least}"
@@ -165,7 +176,8 @@ class Relate(Task[RelateOptions, RelateFeature]):
             marked(dict(zip(names, row, strict=True))) for row in zip(*(rows[name] for name in names), strict=True)
         ]
         split = tokenized(texts, self.options.entity_marking, tokenizer)
-        features = [self._feature(parts, frame, room) for parts in split]
+        names_of = appended(texts, frame.between, room // 4, tokenizer) if append else [[] for _ in texts]
+        features = [self._feature(parts, frame, room, more) for parts, more in zip(split, names_of, strict=True)]
         for feature, answer in zip(features, rows.get("label", ()), strict=False):
             feature["labels"] = self.labels.ids[answer]
         return features
@@ -232,8 +244,8 @@ class Relate(Task[RelateOptions, RelateFeature]):
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], Location]) -> None:
         self.labels.check(([answer] for answer in answers), where)
 
-    def _feature(self, parts: Sequence[Part], frame: Frame, room: int) -> RelateFeature:
-        """What the encoder gets of a text: all of it, or what is around its entities."""
+    def _feature(self, parts: Sequence[Part], frame: Frame, room: int, more: Sequence[int]) -> RelateFeature:
+        """What the encoder gets of a text: all of it, or what is around its entities; and what is appended to it."""
         ids: list[int] = []
         marks: list[int] = []
         stretches: dict[int, Range] = {}
@@ -243,18 +255,20 @@ class Relate(Task[RelateOptions, RelateFeature]):
                 stretches[part.entity] = (start, len(ids) + len(part.ids))
             ids += part.ids
             marks += self._marks(part, parts)
-        shown = ranges_around(len(ids), room, *stretches.values())
+        shown = ranges_around(len(ids), room - len(more), *stretches.values())
         seen = take_ranges(ids, shown)
         total = sum(len(part.ids) for part in parts if part.role in {"text", "entity"})
-        feature = cast(RelateFeature, flat(frame.put_around(seen), total, len(ids) - len(seen)))
+        feature = cast(RelateFeature, flat(frame.put_around(seen, more), total, len(ids) - len(seen)))
         if self.options.entity_pooling != "cls":
-            feature["marks"] = [*(0 for _ in frame.before), *take_ranges(marks, shown), *(0 for _ in frame.after)]
+            before, between, after = ([0] * len(tokens) for tokens in (frame.before, frame.between, frame.after))
+            rest = [NOT_READ] * (len(more) + len(frame.after)) if more else after
+            feature["marks"] = [*before, *take_ranges(marks, shown), *between, *rest]
         return feature
 
     def _marks(self, part: Part, parts: Sequence[Part]) -> list[int]:
         """Which tokens of a part the head reads, by the number of their entity."""
         has_tokens = any(other.ids for other in parts if (other.entity, other.role) == (part.entity, "entity"))
-        if self.options.entity_pooling == "mean" and has_tokens:
+        if self.options.entity_pooling in {"mean", "bilstm"} and has_tokens:
             return [part.entity if part.role == "entity" else 0] * len(part.ids)
         return [part.entity if part.role == "open" and not position else 0 for position in range(len(part.ids))]
 

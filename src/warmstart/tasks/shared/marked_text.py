@@ -46,6 +46,19 @@ def tokenized(texts: Sequence[Marked], marking: str, tokenizer: PreTrainedTokeni
     return split
 
 
+def appended(
+    texts: Sequence[Marked], between: Sequence[int], most: int, tokenizer: PreTrainedTokenizerBase
+) -> list[list[int]]:
+    """Of each text the tokens of its first entity and of its second, with special ones between.
+
+    Args:
+        most: How many tokens of an entity are kept.
+    """
+    names = [text.text[start:end] for text in texts for start, end in text.entities]
+    ids = iter(token_ids(tokenizer, names))
+    return [[*next(ids)[:most], *between, *next(ids)[:most]] for _ in texts]
+
+
 def _parts(marked: Marked, marking: str) -> Iterator[Part]:
     """A text with its entities marked; white space before one goes with it."""
     end = 0
