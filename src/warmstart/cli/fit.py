@@ -88,6 +88,7 @@ def command(
     from warmstart.api import fit
     from warmstart.cli import screen
     from warmstart.evaluation.records.files import as_json
+    from warmstart.evaluation.training_warnings import training_warnings
     from warmstart.runtime import processes
 
     base = options.base_recipe(source, recipe)
@@ -99,6 +100,7 @@ def command(
         return
     if json:
         result = {"run": str(run.folder), "metrics": run.metrics, "training": _brief(run), "data": as_json(run.data)}
+        result["warnings"] = training_warnings(run)
         screen.print_json({**result, **({"evidence": as_json(run.evidence)} if run.evidence else {})})
     else:
         _show(run)
@@ -124,6 +126,7 @@ def _words(run: RunFolder) -> str:
 
 def _show(run: RunFolder) -> None:
     from warmstart.cli import evidence_tables, screen
+    from warmstart.evaluation.training_warnings import training_warnings
 
     screen.findings(run.data.findings)
     training = run.training
@@ -142,5 +145,7 @@ def _show(run: RunFolder) -> None:
     screen.table(f"{run.recipe.task.name} with {run.recipe.model.rstrip('/').rpartition('/')[2]}", rows)
     if run.evidence:
         evidence_tables.show(run.evidence)
+    for warning in training_warnings(run):
+        screen.warn(warning)
     screen.console.print(f"Next: warmstart predict {run.folder} {_words(run)}", markup=False, highlight=False)
     screen.console.print(f"      warmstart report {run.folder}", markup=False, highlight=False)

@@ -17,6 +17,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 
 from warmstart.data.findings import Finding
+from warmstart.errors import redact
 from warmstart.evaluation.records.training import WindowRecord
 from warmstart.runtime.progress import Bar, silent
 from warmstart.text.windows import Truncation, Window
@@ -41,10 +42,10 @@ class Bars:
             TextColumn("{task.fields[note]}"),
         )
         with RichProgress(*columns, console=errors) as shown:
-            yield _RichBar(shown, shown.add_task(name, total=total, note=""))
+            yield _RichBar(shown, shown.add_task(redact(name), total=total, note=""))
 
     def log(self, text: str) -> None:
-        errors.print(text, markup=False, highlight=False, soft_wrap=True)
+        errors.print(redact(text), markup=False, highlight=False, soft_wrap=True)
 
 
 class Lines:
@@ -56,7 +57,7 @@ class Lines:
             yield bar
 
     def log(self, text: str) -> None:
-        errors.print(text, markup=False, highlight=False, soft_wrap=True)
+        errors.print(redact(text), markup=False, highlight=False, soft_wrap=True)
 
 
 class _RichBar:

@@ -17,6 +17,7 @@ from warmstart.evaluation.records.metrics import Measurements
 from warmstart.evaluation.run import RunFolder
 from warmstart.evaluation.run_result import RunResult, read_result
 from warmstart.evaluation.statistics import MeanEstimate, over_rows
+from warmstart.evaluation.training_warnings import training_warnings
 from warmstart.tasks.base import AnyTask
 
 MANY = 10_000
@@ -63,8 +64,8 @@ class RunFacts:
     run: RunFolder
     scores: list[PartScores]
     """Test first."""
-    failed: str
-    """Why the run counts as failed, or nothing."""
+    warnings: list[str]
+    """What its training shows that its scores do not."""
     evidence: EvidenceRecord | None
     diagnosis: Diagnosis | None
 
@@ -98,7 +99,7 @@ def read_facts(folder: str | Path) -> RunFacts:
     return RunFacts(
         run,
         [_scores(run, replace(result, part=part)) for part in parts] if result else [],
-        result.failed if result else "",
+        training_warnings(run),
         run.evidence,
         run.diagnosis,
     )

@@ -1,0 +1,58 @@
+"""Warnings of a finished run: what its training shows that its exit code does not, and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warmstart import tasks
+from warmstart.evaluation.records.metrics import headline_of
+from warmstart.evaluation.run import RunFolder
+from warmstart.evaluation.run_result import read_result
+
+HARDLY = 0.85
+"""The share of its first value above which a loss has hardly fallen."""
+ENTRIES = 5
+"""Logged losses below which nothing is said about how they fell."""
+
+
+def training_warnings(run: RunFolder) -> list[str]:
+    """Reasons to doubt that a finished run learned what its rows can teach, one sentence each."""
+    return [*_failed(run), *_loss(run), *_below_the_probe(run)]
+
+
+def _failed(run: RunFolder) -> Iterator[str]:
+    if headline_of(run.metrics) is None:
+        return
+    reason = read_result(run.folder, run.folder.name, run.recipe.seed).failed
+    if reason:
+        yield f"the run counts as failed: {reason}; {_advice(run)}"
+
+
+def _loss(run: RunFolder) -> Iterator[str]:
+    """A new head starts from chance: a loss close to where it began means that little was learned."""
+    training = run.training
+    losses = [entry["loss"] for entry in training.history if "loss" in entry]
+    if len(losses) < ENTRIES or not training.new_parameters or training.linear_probe:
+        return
+    first, last = losses[0], losses[-1]
+    if last > HARDLY * first > 0:
+        yield f"the training loss hardly fell, from {first:.2f} to {last:.2f}; {_advice(run)}"
+
+
+def _below_the_probe(run: RunFolder) -> Iterator[str]:
+    probe, headline = run.training.linear_probe, headline_of(run.metrics)
+    if probe is None or probe.value is None or headline is None or not run.training.steps:
+        return
+    if headline.name == probe.metric and headline.value < probe.value - (probe.half_width or 0.0):
+        yield (
+            f"{headline.name} {headline.value:.3f} on {headline.part} is below the {probe.value:.3f} of the linear "
+            "probe that training started from; lower the learning rate, train for fewer steps, or keep the probe "
+            "itself (--quick)"
+        )
+
+
+def _advice(run: RunFolder) -> str:
+    advice = "train longer (training.min_steps) or with a higher learning rate"
+    if not hasattr(tasks.find_or_base(run.recipe.task.name), "probe_kind"):
+        return advice
+    return f"{advice}, or start from a linear probe (head.init: linear-probe)"
