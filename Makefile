@@ -118,6 +118,10 @@ proof-corrupt:  ## N= random corruptions of a checkpoint: none is taken in silen
 proof-verify:  ## N= random damages to finished output: `warmstart verify` names each, at the speed of sha256sum.
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/verify.py $(SIZE)
 
+.PHONY: proof-secrets
+proof-secrets:  ## A marked secret in every place one can be given: none is printed or written (ARGS="--parts server"). About 10 minutes.
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/no_secrets.py $(SIZE) $(ARGS)
+
 .PHONY: proof-order
 proof-order:  ## The order of rows after a resume is the order without one, over N= cases.
 	@$(PROOF) proofs/order.py $(SIZE)

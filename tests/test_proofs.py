@@ -14,6 +14,19 @@ def test_no_corruption_is_silent(prove):
     assert found["silent"] == 0
 
 
+def test_every_damage_to_finished_output_is_named(prove):
+    found = prove("verify", 45, "--megabytes", "5", "--rounds", "1")
+    assert found["damages"] == 45
+    assert found["unnamed"] == 0
+    assert found["speed"] > 0
+
+
+def test_no_secret_is_printed_or_written(prove):
+    found = prove("no_secrets", 1, "--parts", "commands,labelling")
+    assert found["places"] > 15
+    assert (found["commands"], found["leaks"], found["planted_found"]) == (6, 0, 2)
+
+
 def test_rows_come_in_the_same_order_after_a_resume(prove):
     found = prove("order", 3)
     assert found == {"cases": 3, "equal": 3, "workers_agree": True, "every_row_once_an_epoch": True}

@@ -56,10 +56,13 @@ class Location:
         return cls(match[1], int(match[3]), match[2] or "") if match else cls(text)
 
 
-_CREDENTIALS = re.compile(
-    r"(?P<before>\w://|bearer |basic |[?&][\w-]*(?:key|secret|token|sig|signature|password|credential)[\w-]*=)"
-    r"(?:(?<=://)(?:[^\s/@]*:\S*|(?<=https://)[^\s/@]+|(?<=http://)[^\s/@]+)(?=@)|(?<!://)[^\s&'\"]+)",
-    re.IGNORECASE,
+_CREDENTIALS = (
+    re.compile(r"(\w:/{1,2})[^\s/@]*:\S*(?=@)"),  # a path made of a URI has one slash less
+    re.compile(r"(https?:/{1,2})[^\s/@]+(?=@)", re.IGNORECASE),
+    re.compile(
+        r"(bearer |basic |[?&][\w-]*(?:key|secret|token|sig|signature|password|credential)[\w-]*=)[^\s&'\"]+",
+        re.IGNORECASE,
+    ),
 )
 _SECRET_NAME = re.compile(
     r"(?:SECRET|TOKEN|PASSWORD|ACCOUNT_KEY|STORAGE_KEY|API_KEY|CONNECTION_STRING)(?!.*(?:FILE|PATH)$)"
@@ -71,7 +74,9 @@ def redact(text: str) -> str:
     for name, value in os.environ.items():
         if len(value) >= 8 and _SECRET_NAME.search(name):
             text = text.replace(value, "***")
-    return _CREDENTIALS.sub(r"\g<before>***", text)
+    for pattern in _CREDENTIALS:
+        text = pattern.sub(r"\1***", text)
+    return text
 
 
 class WarmstartError(Exception):
@@ -114,7 +119,7 @@ class DataError(WarmstartError):
         super().__init__(f"{location}: {problem}" if location else problem)
         self.problem = redact(problem)
         self.kind = kind
-        self.location = location
+        self.location = replace(location, file=redact(location.file)) if location else None
         self.column = column
         self.row_id = row_id
 

@@ -4,10 +4,13 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from typer.testing import CliRunner
 
+from warmstart.cli import main
 from warmstart.deploy.label.locations import Folder, split
 from warmstart.deploy.label.object_stores import folder_of, open_uri
-from warmstart.errors import DataError, RecipeError, RunError, WarmstartError, redact
+from warmstart.errors import DataError, Location, RecipeError, RunError, WarmstartError, redact
+from warmstart.training.settings import check_trainer_options
 
 SECRET = "MARKEDsecret0123456789"
 FILES = {"/corpus/in/a b.csv": b"text\ngood\n"}
@@ -84,6 +87,7 @@ def test_the_folder_of_a_file():
     [
         f"s3://KEY:{SECRET}@bucket/in: no such bucket",
         f"'s3://KEY:{SECRET}/with/slashes@bucket/in'",
+        f"/home/me/s3:/KEY:{SECRET}@bucket/in",
         f"https://{SECRET}@example.org/x",
         f"abfs://box@account/in?sig={SECRET}&x=1",
         f"s3://b/in?secret_key={SECRET}",
@@ -92,6 +96,8 @@ def test_the_folder_of_a_file():
     ],
 )
 def test_credentials_are_redacted(text):
+    error = DataError("no such file", "no-file", location=Location(text, 3))
+    assert SECRET not in f"{error} {error.location} {error.path}"
     for error in (RunError(text), WarmstartError(text), DataError(text, "no-file")):
         assert SECRET not in str(error)
         assert SECRET not in repr(error)
@@ -113,3 +119,32 @@ def test_an_error_of_a_uri_shows_no_secret():
         split(f"s3://KEY:{SECRET}@bucket/in?wrong=1")
     assert SECRET not in str(caught.value)
     assert "bucket/in" in str(caught.value)
+
+
+def test_a_traceback_shows_no_secret(monkeypatch, capsys):
+    def crash():
+        raise ValueError(f"cannot open s3://KEY:{SECRET}@bucket/in")
+
+    monkeypatch.setattr(main, "app", crash)
+    monkeypatch.setenv("WARMSTART_TRACEBACK", "1")
+    with pytest.raises(SystemExit) as left:
+        main.main()
+    told = capsys.readouterr().err
+    assert left.value.code == 70
+    assert "ValueError: cannot open s3://***@bucket/in" in told
+    assert "in crash" in told
+    assert SECRET not in told
+
+
+def test_a_token_is_no_option_of_a_recipe():
+    with pytest.raises(RecipeError, match="set HF_TOKEN in the environment"):
+        check_trainer_options({"hub_token": SECRET})
+
+
+@pytest.mark.parametrize("verb", ["export", "fit", "predict", "report"])
+def test_a_uri_is_no_place_for_what_is_written_here(verb, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    left = CliRunner().invoke(main.app, [verb, "run", "--out", f"s3://KEY:{SECRET}@bucket/out"])
+    assert isinstance(left.exception, RecipeError)
+    assert "only `predict --ray` writes to" in str(left.exception)
+    assert not list(tmp_path.iterdir())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
 from typing import Annotated, Any, Literal
 
 import typer
@@ -12,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from warmstart.cli import synonyms
 from warmstart.cli.system_faults import system_fault
-from warmstart.errors import WarmstartError, redact
+from warmstart.errors import RecipeError, WarmstartError, redact
 
 INTERRUPTED = 130
 UNEXPECTED = 70
@@ -63,13 +64,18 @@ class _Verb(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except Exception as error:
             option = getattr(error, "option_name", None)  # what click's `NoSuchOption` has
             here = synonyms.option_here(self, option) if option else None
             if here:
                 ctx.fail(f"No such option: {option}; it is called {here} here.")
             raise
+        out = ctx.params.get("out")
+        if self.name != "verify" and out and ":/" in str(out) and not ctx.params.get("ray"):
+            # Else a folder of that name would be made here, credentials included.
+            raise RecipeError(f"--out {out}: is a URI, which only `predict --ray` writes to; give a path")
+        return rest
 
 
 def load_verb(name: str) -> Any:
@@ -135,7 +141,8 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except Exception as error:
         if os.environ.get("WARMSTART_TRACEBACK"):
-            raise
+            typer.echo(redact("".join(traceback.format_exception(error))), err=True, nl=False)
+            sys.exit(UNEXPECTED)
         if (fault := system_fault(error)) is not None:
             _complain(str(fault))
             sys.exit(fault.exit_code)

@@ -44,6 +44,7 @@ _FIXED = {
     "ignore_data_skip": "a resumed training sees the rows it would have seen",
     "remove_unused_columns": "the task chooses its columns",
     "dataloader_drop_last": "no row is dropped",
+    "hub_token": "a run's recipe.yaml would show it to everybody; set HF_TOKEN in the environment",
     "accelerator_config": "each step is shared between processes without a row twice",
 }
 """Arguments of the Trainer that cannot be set, and why."""
