@@ -1,6 +1,6 @@
 """A server under attack, overload and kills: it never answers 5xx to what it is sent, and never wrongly.
 
-Five parts, each of which can be run alone (`--parts malformed,overload`). `--n` is the number of malformed requests;
+Seven parts, each of which can be run alone (`--parts malformed,overload`). `--n` is the number of malformed requests;
 the other parts shrink with it. With `--write`, what a part found is kept in docs/results/figures/, and the page is
 written when all are there.
 """
@@ -31,15 +31,14 @@ import psutil
 
 import kept
 from common import ROOT, finish, write_page
-from server_load import CLOSED, NOT_SENT, Connection, closed_loop, open_loop, quantile, texts
+from server_load import Connection, closed_loop, open_loop, quantile, texts
+from server_page import CLIENTS, FLOOD, page
+from server_stalled import never_read, read_slowly, smuggle, smuggling
 from server_wrong import bombs, wrong_requests
 
 sys.path.insert(0, str(ROOT / "tests"))
-PARTS = ("malformed", "beside", "overload", "kills", "throughput")
+PARTS = ("malformed", "beside", "stalled", "smuggled", "overload", "kills", "throughput")
 FULL = 1_000_000
-FLOOD = 4
-"""Connections that malformed requests come by."""
-CLIENTS = 64
 LONG = " ".join(["the film was good and the plot was not boring but very great in paris"] * 4)
 """About 60 words, as many as a review has."""
 
@@ -192,6 +191,63 @@ def _flooded(server: Server, count: int, seed: int, statuses: Counter[int]) -> l
     return beside
 
 
+def stalled(folder: Path, seconds: float) -> dict[str, Any]:
+    """How others are served beside slow clients, and more that never read than connections are allowed."""
+    from warmstart.deploy.serve.connections import MAX_CONNECTIONS
+
+    clients = MAX_CONNECTIONS + 300
+    with serving(tiny(folder)) as server:
+        few = max(100, round(10 * seconds))
+        asyncio.run(latencies(server.port, lambda count: count >= 100))
+        before = asyncio.run(latencies(server.port, lambda count: count >= few))
+        memory, seen = [server.memory()], [time.monotonic()]
+        children, queues = [], []
+        for attack, count in ((never_read, clients), (read_slowly, 32)):
+            queues.append(multiprocessing.Queue())
+            children.append(multiprocessing.Process(target=attack, args=(server.port, count, seconds, queues[-1])))
+            children[-1].start()
+
+        def enough(count: int) -> bool:
+            if time.monotonic() > seen[-1] + 1:
+                seen.append(time.monotonic())
+                memory.append(server.memory())
+            return not all(child.is_alive() for child in children)
+
+        others = asyncio.run(latencies(server.port, enough))
+        (most, opened), slow = queues[0].get(), queues[1].get()
+        for child in children:
+            child.join()
+        after = asyncio.run(latencies(server.port, lambda count: count >= few))
+    idle = min(quantile(before, 0.99), quantile(after, 0.99))
+    found = {
+        "stalled_seconds": seconds,
+        "never_reading_at_once": most,
+        "never_reading_opened": opened,
+        "stalled_5xx": sum(count for status, count in slow.items() if status >= 500),
+        "stalled_others": len(others),
+        "stalled_p99_idle_ms": round(1000 * idle, 1),
+        "stalled_p99_ratio": round(quantile(others, 0.99) / idle, 2),
+        "stalled_growth_mb": round(max(memory) - memory[0], 1),
+    }
+    say(f"stalled: {found}")
+    return found
+
+
+def smuggled(folder: Path, n: int) -> dict[str, Any]:
+    """Requests of unclear length with others behind them."""
+    with serving(tiny(folder)) as server:
+        queue: Any = multiprocessing.Queue()
+        child = multiprocessing.Process(target=smuggle, args=(server.port, smuggling(4, n), queue))
+        child.start()
+        asyncio.run(latencies(server.port, lambda count: not child.is_alive() or not queue.empty()))
+        statuses, answered = queue.get()
+        child.join()
+    codes = {str(one): count for one, count in sorted(statuses.items())}
+    say(f"smuggled: {codes}, {answered} answered")
+    fives = sum(count for status, count in statuses.items() if status >= 500)
+    return {"smuggled": n, "smuggled_codes": codes, "smuggled_5xx": fives, "smuggled_answered": answered}
+
+
 def overload(folder: Path, seconds: float) -> dict[str, Any]:
     """Ten times the requests that the server can answer."""
     with serving(real(folder)) as server:
@@ -330,40 +386,15 @@ def main() -> None:
     seconds = args.seconds or max(5.0, 600 * share)
     count = args.kills or max(1, round(30 * share))
     sizes = {"malformed": args.n, "beside": max(200, args.n // 10), "overload": seconds, "kills": count}
+    sizes |= {"stalled": args.seconds or max(5.0, 120 * share), "smuggled": max(100, args.n // 100)}
     sizes["throughput"] = max(256, round(4096 * share))
     found = kept.by_parts(
         "server", {part: partial(measure_part, part, sizes[part]) for part in args.parts.split(",")}, args.write
     )
     figures = kept.flat(found)
     if args.write and set(found) == set(PARTS):
-        write_page("server", "A server under attack, overload and kills", "make proof-server", _page(figures))
+        write_page("server", "A server under attack, overload and kills", "make proof-server", page(figures))
     finish(figures)
-
-
-def _counts(codes: dict[str, int]) -> str:
-    """How often each status was the answer."""
-    names = {str(CLOSED): "closed without an answer", NOT_SENT: "not sent, as all connections were waiting,"}
-    return ", ".join(f"{names.get(code, code)} {count:,} times" for code, count in sorted(codes.items()))
-
-
-def _page(figures: dict[str, Any]) -> str:
-    bombed = "".join(f"| {name} | {status or 'closed'} |\n" for name, status in figures["bombs"].items())
-    return (
-        f"**{figures['malformed']:,} malformed requests** over {FLOOD} open connections, "
-        f"{figures['requests_per_second']:,} per second: {figures['answers_5xx']} responses with 5xx "
-        f"({_counts(figures['statuses'])}). The memory of all server processes "
-        f"grew by {figures['growth_mb']} MB. During {figures['beside']:,} more of them, well-formed requests had a p99 "
-        f"{figures['p99_ratio']} times that of an idle server, {figures['p99_idle_ms']} ms.\n\n"
-        f"| bomb | response |\n| --- | ---: |\n{bombed}\n"
-        f"**Ten times as many requests as it can answer**, for {figures['overload_seconds']:.0f} s, with a model of "
-        f"MiniLM's size: {_counts(figures['overload_codes'])}; afterwards, {figures['after_overload']}.\n\n"
-        f"**The replica killed {figures['kills']} times** under load: {figures['wrong_answers']} wrong answers, "
-        f"{_counts(figures['kill_codes'])}, a new replica answered after {figures['longest_away_seconds']} s at "
-        "most.\n\n"
-        f"**Throughput** with {CLIENTS} clients and one text per request: {figures['served_per_second']} texts per "
-        f"second, {figures['throughput_ratio']} of a loop over `Predictor.stream` with as many threads "
-        f"({figures['local_per_second']})."
-    )
 
 
 if __name__ == "__main__":
