@@ -2,8 +2,10 @@
 
 import contextlib
 import itertools
+import runpy
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
@@ -169,3 +171,14 @@ def test_headers_are_read_the_same_in_any_order(app, impatient):
         for order in itertools.permutations(lines):
             heard = exchanged(port, HEAD + b"".join(order) + b"\r\n13\r\n" + ASK + b"\r\n0\r\n\r\n")
             assert heard.startswith(b"HTTP/1.1 400")
+
+
+def test_what_is_behind_a_request_of_unclear_length_is_not_answered(app, impatient):
+    """A sample of `make proof-server`, each of its tricks once."""
+    path = Path(__file__).resolve().parents[2] / "proofs" / "server_stalled.py"
+    tricks = runpy.run_path(str(path))
+    with listening(app) as (port, _):
+        for trick in tricks["TRICKS"]:
+            heard = exchanged(port, tricks["HEAD"] + trick + tricks["BEHIND"])
+            assert heard.startswith((b"HTTP/1.1 400", b"HTTP/1.1 408")), trick
+            assert heard.count(b"HTTP/1.1 ") == 1, trick
