@@ -106,8 +106,12 @@ proof-sweep:  ## A sweep of two workers, killed N= times at random instants: no 
 proof-exactly-once:  ## A corpus labelled with Ray while N= workers are killed, and drivers (ARGS="--parts drivers"). About 20 minutes.
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/exactly_once.py $(SIZE) $(ARGS)
 
+.PHONY: proof-outage
+proof-outage:  ## A corpus labelled by 3 Ray nodes through N= outages of input and output (ARGS="--parts local"). About 40 minutes.
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/outage.py $(SIZE) $(ARGS)
+
 .PHONY: proof-server
-proof-server:  ## A server under N= malformed requests, overload and kills (ARGS="--parts malformed"). About an hour.
+proof-server:  ## A server under N= malformed requests, clients that never read, smuggling, overload and kills (ARGS="--parts malformed"). About an hour.
 	@$(PROOF) proofs/server.py $(SIZE) $(ARGS)
 
 .PHONY: proof-corrupt
