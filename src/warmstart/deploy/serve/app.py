@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
@@ -108,6 +108,8 @@ class ServingApp:
         ]
         self._router = Router(self.routes, redirect_slashes=False)
         self._body_memory = BodyMemory()
+        self._described: tuple[tuple[ServedModel, ...], bytes] | None = None
+        """The models that the OpenAPI description was made for, and the description."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; whatever it holds, it is answered."""
@@ -197,11 +199,13 @@ class ServingApp:
             self.metrics.queue.labels(name).set(count)
         return PlainTextResponse(self.metrics.text(), media_type=PROMETHEUS)
 
-    async def openapi(self, request: Request) -> JSONResponse:
+    async def openapi(self, request: Request) -> Response:
         """The description of the server, as OpenAPI."""
-        settings = self.settings
-        models = list(self.models.values())
-        return JSONResponse(describe_server(self.routes, models, settings.limits, settings.token is not None))
+        models, settings = tuple(self.models.values()), self.settings
+        if self._described is None or self._described[0] != models:  # making it takes longer than answering a text
+            description = describe_server(self.routes, models, settings.limits, settings.token is not None)
+            self._described = models, bytes(JSONResponse(description).body)
+        return Response(self._described[1], media_type=JSONResponse.media_type)
 
     async def page(self, request: Request) -> HTMLResponse:
         """The page for trying models."""
