@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 import traceback
 from typing import Annotated, Any, Literal
@@ -17,6 +18,8 @@ from warmstart.errors import RecipeError, WarmstartError, redact
 
 INTERRUPTED = 130
 UNEXPECTED = 70
+URI = re.compile(r"[A-Za-z][\w+.-]+:/")
+"""How a URI begins: with a scheme of two letters at least, since one is a drive of Windows."""
 
 VERBS = {
     "fit": "Train a model from a recipe or on a data file, and evaluate it on held-out rows.",
@@ -72,7 +75,7 @@ class _Verb(TyperCommand):
                 ctx.fail(f"No such option: {option}; it is called {here} here.")
             raise
         out = ctx.params.get("out")
-        if self.name != "verify" and out and ":/" in str(out) and not ctx.params.get("ray"):
+        if self.name != "verify" and out and URI.match(str(out)) and not ctx.params.get("ray"):
             # Else a folder of that name would be made here, credentials included.
             raise RecipeError(f"--out {out}: is a URI, which only `predict --ray` writes to; give a path")
         return rest
