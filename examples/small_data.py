@@ -10,7 +10,7 @@ from warmstart.models.reinit import reinitialize
 from warmstart.training.callbacks import WeightAveraging
 
 s = start(max_steps=-1, num_train_epochs=3)
-print(len(reinitialize(s.model, blocks=1, head="zero")), "parameters re-initialized")
+print(len(reinitialize(s.model, blocks=1, zero_head=True)), "parameters re-initialized")
 averaging = WeightAveraging(last_epochs=2)
 Trainer(s.model, s.arguments, train_dataset=s.rows[:32], processing_class=s.tokenizer, callbacks=[averaging]).train()
 print("the mean of", averaging.count, "epochs")

@@ -134,13 +134,15 @@ def test_offsets_cover_what_the_tokens_spell(tokenizer_of, name, text):
 @given(text=TEXTS)
 @example(text=HARD[2])
 @example(text=HARD[5])
+@example(text="\ufffd")
 def test_every_character_that_is_not_dropped_lies_in_a_token(tokenizer_of, name, text):
     if name.startswith("mecab"):
         text = text.replace("\0", "")  # reads no further
     tokens = check(tokenizer_of(name), text)
     held = {at for start, end in tokens.offsets for at in range(start, end)}
     for at, one in enumerate(text):
-        assert at in held or one.isspace() or not bare(one), (text, at)
+        # BERT's own cleaning drops the replacement character, as it drops control characters.
+        assert at in held or one.isspace() or not bare(one) or one == "\ufffd", (text, at)
 
 
 @given(text=TEXTS)

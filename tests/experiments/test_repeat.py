@@ -219,7 +219,8 @@ def test_a_run_near_chance_has_failed(value, answers, given, why):
     if isinstance(given[0], list):
         field = "labels"
     options = ClassifyOptions(multi_label=field == "labels") if task is Classify else ScoreOptions()
-    assert task.why_failed(options, "accuracy", value, answers, [{field: answer} for answer in given]) == why
+    headline = "micro_f1" if field == "labels" else "accuracy"
+    assert task.why_failed(options, headline, value, answers, [{field: answer} for answer in given]) == why
 
 
 @pytest.mark.parametrize(("task", "data"), [("score", "scores"), ({"name": "classify", "multi_label": True}, "many")])

@@ -112,7 +112,6 @@ class _Dispatch:
     """Several tasks as one for the trainer: each batch belongs to one of them, which handles it."""
 
     name = "multitask"
-    supports_r_drop = False
 
     def __init__(self, tasks: Mapping[str, PreparedTraining]) -> None:
         self.tasks = tasks
@@ -131,9 +130,6 @@ class _Dispatch:
 
     def loss(self, label_smoothing: float = 0.0) -> Callable[..., Any] | None:
         return None  # the model has it, since it must know whose it is
-
-    def r_drop_logits(self, outputs: Any, labels: Any) -> Any:
-        raise NotImplementedError
 
 
 def _train(

@@ -22,6 +22,7 @@ from warmstart.training.job import TrainingHooks, TrainingJob, stateful_callback
 from warmstart.training.settings import training_arguments
 from warmstart.training.steps import length_grouped_batches
 from warmstart.training.task_sampling import MultiTaskRows
+from warmstart.training.trainable_task import ComparesPasses
 from warmstart.training.trainer import SaveCheckpoints, WarmstartTrainer
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def check_training(job: TrainingJob, has_dev: bool) -> None:
         raise RecipeError(
             f"layers.unfreeze: {settings.unfreeze} starts with the head, and this model has none; set all"
         )
-    if settings.r_drop and not task.supports_r_drop:
+    if settings.r_drop and not (isinstance(task, ComparesPasses) and task.supports_r_drop):
         raise RecipeError(
             f"training.r_drop: found {settings.r_drop}, but two passes of {task.name} cannot be compared; set 0"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from warmstart.tasks.base import Batch, LossFunction, Outputs
 
@@ -13,16 +13,21 @@ if TYPE_CHECKING:
 
 
 class TrainableTask(Protocol):
-    """A task, or several together; `VariesByEpoch` and `CountsLossItems` are optional abilities."""
+    """A task, or several together; `VariesByEpoch`, `CountsLossItems` and `ComparesPasses` are optional abilities."""
 
     @property
     def name(self) -> str: ...
 
-    @property
-    def supports_r_drop(self) -> bool: ...
-
     def collate(self, features: Sequence[Any], tokenizer: PreTrainedTokenizerBase) -> Batch: ...
 
     def loss(self, label_smoothing: float = 0.0) -> LossFunction | None: ...
+
+
+@runtime_checkable
+class ComparesPasses(Protocol):
+    """Has outputs of which two passes over the same rows can be compared, as R-Drop does."""
+
+    @property
+    def supports_r_drop(self) -> bool: ...
 
     def r_drop_logits(self, outputs: Outputs, labels: torch.Tensor | None) -> torch.Tensor: ...

@@ -34,6 +34,7 @@ from warmstart.training.job import StatefulCallback, TrainingJob
 from warmstart.training.r_drop import divergence, duplicate_batch
 from warmstart.training.schedules import Phases, make_scheduler
 from warmstart.training.steps import count_epochs, count_started_epochs, make_batches
+from warmstart.training.trainable_task import ComparesPasses
 
 if TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState, TrainingArguments
@@ -196,7 +197,7 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         labels = inputs.pop("labels") if self.own_loss else None
         outputs = self.forward(model, inputs, labels)
         loss = self.own_loss(outputs, labels) if self.own_loss else outputs["loss"]
-        if self.settings.r_drop:
+        if self.settings.r_drop and isinstance(self.task, ComparesPasses):
             logits = self.task.r_drop_logits(outputs, labels)
             loss = loss + self.settings.r_drop / 2 * divergence(logits, self.model.config.problem_type)
         loss = self.weigh_loss(loss)
