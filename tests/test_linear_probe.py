@@ -19,7 +19,7 @@ from warmstart.cli.main import app
 from warmstart.errors import RecipeError
 from warmstart.evaluation.run import RunFolder
 from warmstart.models import linear_probe
-from warmstart.models.linear_probe import fit_probe
+from warmstart.models.linear_probe import fit_probe, sample_rows
 from warmstart.models.sentence_transformers_folder import declared_pooling
 
 PROBE = {"head.init": "linear-probe", "training": FAST["training"]}
@@ -95,11 +95,11 @@ def test_a_label_without_rows_is_never_the_answer_and_one_row_each_needs_no_fold
     assert alone.outputs(vectors[:4]).argmax(axis=1).tolist() == [0, 1, 2, 3]
 
 
-def test_many_rows_are_sampled_and_no_label_is_lost(monkeypatch):
-    monkeypatch.setattr(linear_probe, "MAX_ROWS", 20)
+def test_many_rows_are_sampled_and_no_label_is_lost():
     vectors, targets = clusters()
     targets[7] = 4
-    probe = fit_probe(vectors, targets, "logistic", 5)
+    rows = sample_rows(targets, len(targets), 20, seed=0)
+    probe = fit_probe(vectors[rows], targets[rows], "logistic", 5)
     assert 20 <= probe.rows <= 25
     assert probe.weight[4].any(), "the only row of the label is in the sample"
 

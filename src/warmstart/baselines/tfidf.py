@@ -21,6 +21,7 @@ from warmstart.evaluation.predictions import PREDICTION_FILES
 from warmstart.evaluation.records import metrics as metrics_record
 from warmstart.evaluation.records.metrics import Metrics, finish_run, headline_of, read_metrics
 from warmstart.evaluation.run_result import RunResult, read_scored, why_failed
+from warmstart.models.linear_probe import sample_rows
 from warmstart.pipeline.prepare import Parts, fit_task
 from warmstart.recipe import Recipe
 from warmstart.recipe.fields import TaskChoice
@@ -58,7 +59,7 @@ def fit_tfidf(recipe: Recipe, parts: Parts, folder: Path) -> None:
     task = cast("Classify", fit_task(recipe, parts))
     train, started = parts.tables["train"], time.monotonic()
     if len(train) > MAX_ROWS:
-        train = train.select(_sample(list(train.column("label")), recipe.seed))
+        train = train.select(sample_rows(list(train.column("label")), len(train), MAX_ROWS, recipe.seed))
     texts = _texts(train)
     counted = WORDS if _has_spaces(texts) else CHARACTERS
     vectorizer = TfidfVectorizer(sublinear_tf=True, **counted)
@@ -87,15 +88,6 @@ def read_tfidf(folder: Path, seed: int, task: TaskChoice) -> RunResult:
     return RunResult(
         NAME, seed, folder, headline.part, metrics, headline.name, headline.value, 0, about["seconds"], failed, task
     )
-
-
-def _sample(labels: Sequence[object], seed: int) -> list[int]:
-    """Random rows, and the first row of every label, so that none is unknown."""
-    drawn = np.random.default_rng(seed).choice(len(labels), MAX_ROWS, replace=False)
-    first: dict[str, int] = {}
-    for index, label in enumerate(labels):
-        first.setdefault(str(label), index)
-    return sorted({*drawn.tolist(), *first.values()})
 
 
 def _texts(rows: Table) -> list[str]:

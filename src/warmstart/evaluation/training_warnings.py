@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from warmstart import tasks
 from warmstart.evaluation.records.metrics import headline_of
 from warmstart.evaluation.run import RunFolder
-from warmstart.evaluation.run_result import read_result
+from warmstart.evaluation.run_result import RunResult, read_result
 
 HARDLY = 0.85
 """The share of its first value above which a loss has hardly fallen."""
@@ -15,17 +15,16 @@ ENTRIES = 5
 """Logged losses below which nothing is said about how they fell."""
 
 
-def training_warnings(run: RunFolder) -> list[str]:
-    """Reasons to doubt that a finished run learned what its rows can teach, one sentence each."""
-    return [*_failed(run), *_loss(run), *_below_the_probe(run)]
+def training_warnings(run: RunFolder, result: RunResult | None = None) -> list[str]:
+    """Reasons to doubt that a finished run learned what its rows can teach, one sentence each.
 
-
-def _failed(run: RunFolder) -> Iterator[str]:
-    if headline_of(run.metrics) is None:
-        return
-    reason = read_result(run.folder, run.folder.name, run.recipe.seed).failed
-    if reason:
-        yield f"the run counts as failed: {reason}; {_advice(run)}"
+    Args:
+        result: The run's result, where it was read already.
+    """
+    if result is None and headline_of(run.metrics) is not None:
+        result = read_result(run.folder, run.folder.name, run.recipe.seed)
+    failed = [f"the run counts as failed: {result.failed}; {_advice(run)}"] if result and result.failed else []
+    return [*failed, *_loss(run), *_below_the_probe(run)]
 
 
 def _loss(run: RunFolder) -> Iterator[str]:

@@ -63,8 +63,7 @@ class LinearProbe:
 
     def outputs(self, vectors: Vectors) -> Vectors:
         """Logits, or numbers."""
-        outputs: Vectors = (vectors @ self.weight.T + self.bias).astype(np.float32)
-        return outputs
+        return _outputs(vectors, self.weight, self.bias)
 
 
 def fit_probe(vectors: Vectors, targets: Targets, kind: ProbeKind, outputs: int, seed: int = 0) -> LinearProbe:
@@ -76,7 +75,7 @@ def fit_probe(vectors: Vectors, targets: Targets, kind: ProbeKind, outputs: int,
     """
     scale = float(np.sqrt(np.mean(np.sum(np.square(vectors, dtype=np.float64), axis=1)))) or 1.0
     solver = _Solver(kind, outputs, scale)
-    chosen = sample_rows(targets, kind, MAX_FOLD_ROWS, seed)
+    chosen = np.array(sample_rows(labels_of(targets, kind), len(targets), MAX_FOLD_ROWS, seed))
     folds = _folds(targets[chosen], kind, seed)
     strength = STRENGTHS[kind][1]
     held_out: tuple[tuple[list[int], Vectors], ...] = ()
@@ -93,9 +92,18 @@ def fit_probe(vectors: Vectors, targets: Targets, kind: ProbeKind, outputs: int,
         }
         strength = min(losses, key=losses.__getitem__)
         held_out = tuple((chosen[test].tolist(), out) for test, out in tried[strength])
-    rows = sample_rows(targets, kind, MAX_ROWS, seed)
-    weight, bias = solver.solve(vectors[rows], targets[rows], strength)
-    return LinearProbe(weight, bias, strength, len(rows), held_out)
+    weight, bias = solver.solve(vectors, targets, strength)
+    return LinearProbe(weight, bias, strength, len(targets), held_out)
+
+
+def labels_of(targets: Targets, kind: ProbeKind) -> list[object] | None:
+    """The label of each row, where it has exactly one."""
+    return targets.tolist() if kind == "logistic" else None
+
+
+def _outputs(vectors: Vectors, weight: Vectors, bias: Vectors) -> Vectors:
+    outputs: Vectors = vectors @ weight.T + bias
+    return outputs
 
 
 @dataclass(frozen=True)
@@ -122,9 +130,7 @@ class _Solver:
     ) -> Vectors:
         """Outputs for the second rows of a fold, of a probe that is fitted to the first."""
         train, test = fold
-        weight, bias = self.solve(vectors[train], targets[train], strength)
-        outputs: Vectors = vectors[test] @ weight.T + bias
-        return outputs
+        return _outputs(vectors[test], *self.solve(vectors[train], targets[train], strength))
 
     def loss(self, outputs: Vectors, targets: Targets) -> float:
         """The mean loss that a head would be trained by."""
@@ -192,11 +198,17 @@ def _folds(targets: Targets, kind: ProbeKind, seed: int) -> list[tuple[NDArray[n
         return list(StratifiedKFold(count, shuffle=True, random_state=seed).split(targets, targets))
 
 
-def sample_rows(targets: Targets, kind: ProbeKind, most: int, seed: int) -> NDArray[np.int64]:
-    """At most so many rows, and one of every label at least."""
-    rows = np.arange(len(targets))
-    if len(rows) <= most:
-        return rows
-    drawn = np.random.default_rng(seed).choice(rows, most, replace=False)
-    first: Sequence[int] = np.unique(targets, return_index=True)[1].tolist() if kind == "logistic" else []
-    return np.array(sorted({*drawn.tolist(), *first}))
+def sample_rows(labels: Sequence[object] | None, count: int, most: int, seed: int) -> list[int]:
+    """At most so many of all rows, drawn at random, and the first row of every label besides, so that none is unknown.
+
+    Args:
+        labels: What a label is told by, as text; None where no row must be there.
+        count: How many rows there are.
+    """
+    if count <= most:
+        return list(range(count))
+    drawn = np.random.default_rng(seed).choice(count, most, replace=False)
+    first: dict[str, int] = {}
+    for index, label in enumerate(() if labels is None else labels):
+        first.setdefault(str(label), index)
+    return sorted({*drawn.tolist(), *first.values()})

@@ -21,7 +21,7 @@ from warmstart.evaluation.records import linear_probe as probe_record
 from warmstart.evaluation.records.files import read_record, write_record
 from warmstart.evaluation.records.linear_probe import ProbeRecord
 from warmstart.evaluation.statistics import over_seeds
-from warmstart.models.linear_probe import MAX_ROWS, LinearProbe, ProbeKind, Targets, fit_probe, sample_rows
+from warmstart.models.linear_probe import MAX_ROWS, LinearProbe, ProbeKind, Targets, fit_probe, labels_of, sample_rows
 from warmstart.pipeline.frozen_features import FeatureWriter
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
@@ -85,7 +85,7 @@ class ProbeStart:
         task = cast(HasLinearProbe, self.writer.task)
         outputs = self.writer.model.num_labels
         labels = _targets(self.rows["labels"], task.probe_kind, outputs)
-        chosen = sample_rows(labels, task.probe_kind, MAX_ROWS, self.seed)
+        chosen = np.array(sample_rows(labels_of(labels, task.probe_kind), len(labels), MAX_ROWS, self.seed))
         features = self.features.select(chosen) if self.features is not None else None
         if features is None:
             features = self.writer.write(self.rows.select(chosen), self.path, progress)

@@ -99,7 +99,7 @@ def read_facts(folder: str | Path) -> RunFacts:
     return RunFacts(
         run,
         [_scores(run, replace(result, part=part)) for part in parts] if result else [],
-        training_warnings(run),
+        training_warnings(run, result),
         run.evidence,
         run.diagnosis,
     )
