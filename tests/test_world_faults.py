@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import time
 
@@ -67,6 +68,27 @@ def test_a_dead_head_of_a_cluster_is_one_line_before_ray_starts(monkeypatch):
             pass
         assert error.value.exit_code == 11
         assert time.monotonic() - began < 15
+
+
+def test_a_head_that_dies_later_ends_the_process_with_one_line():
+    script = (
+        "import socket, time\n"
+        "from warmstart.deploy.head_watch import watched\n"
+        "with socket.create_server(('127.0.0.1', 0)) as head:\n"
+        "    port = head.getsockname()[1]\n"
+        "    with watched(f'127.0.0.1:{port}', gone_seconds=1):\n"
+        "        pass\n"  # a watch that is over does not end anything
+        "    guard = watched(f'127.0.0.1:{port}', gone_seconds=1)\n"
+        "    guard.__enter__()\n"
+        "    time.sleep(4)\n"
+        "    print('alive', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50, check=False)
+    assert (done.returncode, done.stdout) == (ClusterError.exit_code, "alive\n")
+    assert done.stderr.count("\n") == 2
+    assert "warmstart: the Ray head at 127.0.0.1:" in done.stderr
+    assert "run the same command to resume once a head runs" in done.stderr
 
 
 def test_weights_that_are_not_numbers_are_refused_at_opening(encoder, files, tmp_path):

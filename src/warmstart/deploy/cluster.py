@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
+from warmstart.deploy.head_watch import host_and_port, reach, watched
 from warmstart.errors import ClusterError, MissingExtraError, RunError
 
 LOCAL = "local"
@@ -42,19 +42,20 @@ def connected(address: str = LOCAL, cpus: int | None = None, store: int | None =
     options: dict[str, object] = {"num_cpus": cpus, "object_store_memory": store, "include_dashboard": False}
     _start(ray, address, options if address == LOCAL else {}, TRIES if address == LOCAL else 1)
     try:
-        yield ray
+        with watched(ray.get_runtime_context().gcs_address if address == LOCAL else address):
+            yield ray
     finally:
         ray.shutdown()
 
 
 def _check_head(address: str) -> None:
     """Refuse an address where nobody listens: Ray would end this process, with a page of log, after a minute."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdigit():
+    place = host_and_port(address)
+    if place is None:
         return  # `local`, `auto`, or whatever Ray may say of it
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
+        reach(place, CONNECT_SECONDS)
+    except OSError as error:
         raise ClusterError(
             f"--ray {address}: no Ray head answers there ({error}); start it, or give the address that `ray status` "
             "shows; without an address, Ray is started here"
