@@ -9,19 +9,16 @@ from __future__ import annotations
 import csv
 import os
 import random
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import ROOT, SHARED
+from common import ROOT
+from set_files import MEASURE, OPEN, Rows, categories, film_reviews, questions, tabbed
 
 CACHE = ROOT / ".cache" / "craft"
-MEASURE, OPEN = SHARED / "data" / "measure-only", SHARED / "data" / "open"
-Rows = list[tuple[str, str]]
-"""A label and a text each."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +34,19 @@ class Set:
 
 def rt() -> tuple[Rows, Rows]:
     """Sentences of film reviews, 500 to learn from."""
-    train, test = (_tabbed(MEASURE / "rt-polarity" / f"{part}.tsv") for part in ("train", "test"))
+    train, test = (tabbed(MEASURE / "rt-polarity" / f"{part}.tsv") for part in ("train", "test"))
     return _draw(train, 500), test
 
 
 def trec() -> tuple[Rows, Rows]:
     """Questions with their six coarse kinds, 300 to learn from."""
-    train, test = (_questions(MEASURE / "trec_qc" / name) for name in ("train_5500.label", "TREC_10.label"))
+    train, test = (questions(MEASURE / "trec_qc" / name) for name in ("train_5500.label", "TREC_10.label"))
     return _draw(train, 300), test
 
 
 def banking() -> tuple[Rows, Rows]:
     """Messages to a bank with 77 intents, ten of each to learn from."""
-    train, test = (_categories(OPEN / "banking77" / "banking_data" / f"{part}.csv") for part in ("train", "test"))
+    train, test = (categories(OPEN / "banking77" / "banking_data" / f"{part}.csv") for part in ("train", "test"))
     seen: Counter[str] = Counter()
     few = []
     for label, text in _draw(train, len(train)):
@@ -61,10 +58,7 @@ def banking() -> tuple[Rows, Rows]:
 
 def long() -> tuple[Rows, Rows]:
     """Whole film reviews, most past 512 tokens, 500 to learn from."""
-    with zipfile.ZipFile(MEASURE / "movie_reviews_2000" / "movie_reviews.zip") as files:
-        names = sorted(name for name in files.namelist() if name.endswith(".txt"))
-        rows = [(Path(name).parent.name, " ".join(files.read(name).decode("latin-1").split())) for name in names]
-    mixed = _draw([row for row in rows if row[0] in {"pos", "neg"}], 1000)
+    mixed = _draw(film_reviews(), 1000)
     return mixed[:500], mixed[500:]
 
 
@@ -108,18 +102,3 @@ def _write(path: Path, rows: Sequence[tuple[str, str]]) -> None:
 
 def _draw(rows: Rows, count: int) -> Rows:
     return random.Random(0).sample(rows, count)
-
-
-def _tabbed(path: Path) -> Rows:
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return [(label, text) for label, text in (line.split("\t", 1) for line in lines if line)]
-
-
-def _questions(path: Path) -> Rows:
-    lines = path.read_text(encoding="latin-1").split("\n")
-    return [(line.partition(":")[0], line.partition(" ")[2].strip()) for line in lines if line.strip()]
-
-
-def _categories(path: Path) -> Rows:
-    with path.open(newline="", encoding="utf-8") as file:
-        return [(row["category"], row["text"]) for row in csv.DictReader(file)]

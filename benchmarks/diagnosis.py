@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from common import arguments, finish, weights, write_page
-from craft_sets import MEASURE, OPEN, Rows, _categories, _draw, _tabbed, _write
+from craft_sets import _draw, _write
+from set_files import MEASURE, OPEN, Rows, categories, tabbed
 
 FLIPPED = 0.05
 FOLDS = 5
@@ -104,13 +105,13 @@ def calibration(parts: dict[str, Rows], encoder: str, **training: Any) -> dict[s
 
 def banking(n: int) -> Rows:
     """Training rows of banking77: n of them at random, or all."""
-    rows = _categories(OPEN / "banking77" / "banking_data" / "train.csv")
+    rows = categories(OPEN / "banking77" / "banking_data" / "train.csv")
     return rows if n >= len(rows) else _draw(rows, n)
 
 
 def reviews() -> dict[str, Rows]:
     """A few training rows of rt-polarity, others as dev, and all test rows."""
-    train, test = (_tabbed(MEASURE / "rt-polarity" / f"{part}.tsv") for part in ("train", "test"))
+    train, test = (tabbed(MEASURE / "rt-polarity" / f"{part}.tsv") for part in ("train", "test"))
     drawn = _draw(train, TRAIN + DEV)
     return {"train": drawn[:TRAIN], "dev": drawn[TRAIN:], "test": test}
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import common
 from common import ROOT, arguments, finish, weights, write_page
-from craft_sets import MEASURE, OPEN, _draw, _questions, _write
+from craft_sets import _draw, _write
+from set_files import MEASURE, OPEN, questions
 
 CACHE = ROOT / ".cache" / "forgetting"
 RATES = (2e-5, 5e-5, 1e-4, 4e-4)
@@ -52,7 +53,7 @@ def recipe() -> dict[str, Any]:
     """The recipe of all runs but for its rate; the files that it names are written where they are missing."""
     paths = {name: CACHE / "data" / name for name in ("train.csv", "test.csv", "general.jsonl")}
     if not all(path.is_file() for path in paths.values()):
-        train, test = (_questions(MEASURE / "trec_qc" / name) for name in ("train_5500.label", "TREC_10.label"))
+        train, test = (questions(MEASURE / "trec_qc" / name) for name in ("train_5500.label", "TREC_10.label"))
         _write(paths["train.csv"], _draw(train, ROWS))
         _write(paths["test.csv"], test)
         _general(paths["general.jsonl"])

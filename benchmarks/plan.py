@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from common import ROOT, arguments, finish, weights, write_page
-from craft_sets import Rows, banking, long, rt, trec
+from craft_sets import banking, long, rt, trec
+from set_files import Rows
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.plan.devices import this_machine
 from warmstart.plan.estimate import estimate_from_trial

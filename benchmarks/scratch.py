@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from common import ROOT, arguments, finish, write_page
-from craft_sets import OPEN
+from set_files import OPEN
 from tables import Lines
 
 TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))

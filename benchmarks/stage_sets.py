@@ -15,20 +15,21 @@ import yaml
 
 import craft_sets
 from common import ROOT
-from craft_sets import MEASURE, OPEN, Rows, Set, _draw, _questions, _tabbed, _write
+from craft_sets import Set, _draw, _write
+from set_files import MEASURE, OPEN, Rows, questions, tabbed
 
 CACHE = ROOT / ".cache" / "stages"
 
 
 def rt() -> tuple[Rows, Rows]:
     """Sentences of film reviews."""
-    train, test = (_tabbed(MEASURE / "rt-polarity" / f"{part}.tsv") for part in ("train", "test"))
+    train, test = (tabbed(MEASURE / "rt-polarity" / f"{part}.tsv") for part in ("train", "test"))
     return _draw(train, 1000), test
 
 
 def trec() -> tuple[Rows, Rows]:
     """Questions with their six coarse kinds."""
-    train, test = (_questions(MEASURE / "trec_qc" / name) for name in ("train_5500.label", "TREC_10.label"))
+    train, test = (questions(MEASURE / "trec_qc" / name) for name in ("train_5500.label", "TREC_10.label"))
     return _draw(train, 500), test
 
 
@@ -112,7 +113,7 @@ def _phrases(path: Path) -> Rows:
 
 def _unseen_phrases() -> Rows:
     """Phrases that are nowhere in the test rows of rt-polarity, from whose sentences SST was made."""
-    tested = "\n".join(" ".join(text.lower().split()) for _, text in _tabbed(MEASURE / "rt-polarity" / "test.tsv"))
+    tested = "\n".join(" ".join(text.lower().split()) for _, text in tabbed(MEASURE / "rt-polarity" / "test.tsv"))
     found = _phrases(MEASURE / "sst" / "Binary" / "sentiment-train")
     return [(label, text) for label, text in found if " ".join(text.lower().split()) not in tested]
 
@@ -128,6 +129,6 @@ TEXTS: dict[str, Callable[[], Any]] = {
     "imdb": lambda: (text for _, text in _draw(_reviews("train"), 3000)),
     "sst": lambda: (text for _, text in _draw(_unseen_phrases(), 3000)),
     "movie_reviews": lambda: (text for part in craft_sets.long() for _, text in part),
-    "questions": lambda: (text for _, text in _questions(MEASURE / "trec_qc" / "train_5500.label")),
+    "questions": lambda: (text for _, text in questions(MEASURE / "trec_qc" / "train_5500.label")),
     "wikitext": _wikitext,
 }

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common import ROOT, SHARED, weights
+from common import ROOT, weights
+from set_files import MEASURE, OPEN, scored_pairs
 
 CACHE = ROOT / ".cache" / "tasks"
-MEASURE, OPEN = SHARED / "data" / "measure-only", SHARED / "data" / "open"
 
 
 @dataclass(frozen=True)
@@ -315,8 +315,7 @@ def _first(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _pairs(path: Path) -> list[dict[str, Any]]:
-    cells = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
-    return [{"text": row[5].strip(), "pair": row[6].strip(), "label": float(row[4])} for row in cells]
+    return [{"text": text, "pair": pair, "label": score} for text, pair, score in scored_pairs(path)]
 
 
 def _relations(path: Path) -> list[dict[str, Any]]:
