@@ -22,6 +22,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill in what is generated; mkdocs calls this for every page."""
     makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "faults": faults, "results": results}
     makers |= {"schedules": schedules, "sweep": sweep, "range": sweep_range}
+    makers |= {"study": study, "set": study_set, "size": study_size, "method": study_method, "peer": study_peer}
     makers |= {"labelling": labelling, "pretraining": pretraining, "packages": packages, "imports": imports}
     makers |= {"public": public, "exits": exits}
     return re.sub(r"<!-- generate: (\w+) -->", lambda match: makers[match[1]](), markdown)
@@ -130,6 +131,41 @@ def sweep() -> str:
     from warmstart.recipe import Sweep
 
     return _table(_HEAD, _fields(Sweep, ""))
+
+
+def study() -> str:
+    """Every field of a study."""
+    from warmstart.recipe.study import Study
+
+    return _table(_HEAD, _fields(Study, ""))
+
+
+def study_set() -> str:
+    """Every field of a set of a study."""
+    from warmstart.recipe.study import StudySet
+
+    return _table(_HEAD, _fields(StudySet, ""))
+
+
+def study_size() -> str:
+    """Every field of a size of a study."""
+    from warmstart.recipe.study import StudySize
+
+    return _table(_HEAD, _fields(StudySize, ""))
+
+
+def study_method() -> str:
+    """Every field of a method of a study."""
+    from warmstart.recipe.study import StudyMethod
+
+    return _table(_HEAD, _fields(StudyMethod, ""))
+
+
+def study_peer() -> str:
+    """Every field of a peer of a study."""
+    from warmstart.recipe.study import StudyPeer
+
+    return _table(_HEAD, _fields(StudyPeer, ""))
 
 
 def sweep_range() -> str:

@@ -26,6 +26,7 @@ from warmstart.cli.main import VERBS, load_verb
 from warmstart.errors import RecipeError
 from warmstart.options import Options, fields_of
 from warmstart.recipe import Recipe, load_recipe, load_sweep
+from warmstart.recipe.study import Study
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -151,13 +152,17 @@ def test_every_recipe_in_a_page_is_valid(tmp_path):
 
 
 def load(block: Block, where: str, folder: Path) -> None:
-    """Load a YAML block: a recipe, a part of one, or a sweep."""
+    """Load a YAML block: a recipe, a part of one, a sweep, or a part of a study."""
     content = yaml.safe_load(block.text)
     path = folder / "block.yaml"
     try:
         if "search" in content:
             path.write_text(block.text, encoding="utf-8")
             load_sweep(path)
+        elif {"axes", "peers"} & set(content):
+            whole = {"title": "t", "subject": "own", "methods": {"own": {}}, "sizes": {"all": {}}}
+            sets = {"one": {"train": "t.csv", "test": "t.csv", "sizes": ["all"]}}
+            Study.check({**whole, "sets": sets, **content}, where)
         else:
             path.write_text(yaml.safe_dump({"model": "m", "data": {"train": "t.csv"}} | content), encoding="utf-8")
             recipe = load_recipe(path)

@@ -42,6 +42,12 @@ def test_no_verb_opens_a_socket_for_local_use(encoder, files, tmp_path):
         f"model: {encoder}\ndata: {{train: {files['train']}, dev: {files['test']}}}\n"
         "training: {max_steps: 2, precision: fp32}\n"
     )
+    study = tmp_path / "study"
+    study.mkdir()
+    (study / "study.yaml").write_text(
+        "title: One method\nsubject: own\nmethods: {own: {recipe: {training.max_steps: 2}}}\nsizes: {all: {seeds: 1}}\n"
+        f"sets: {{films: {{train: {files['train']}, test: {files['test']}, sizes: [all]}}}}\n"
+    )
     verbs = [
         [*fit, "--out", run],
         [*fit, "--out", other, "--set", "seed=1"],
@@ -58,6 +64,7 @@ def test_no_verb_opens_a_socket_for_local_use(encoder, files, tmp_path):
         ["features", files["test"], "--model", encoder, "--out", tmp_path / "vectors.npy"],
         ["stages"],
         ["sweep", recipe, "--search", "training.learning_rate=1e-4,1e-3", "--out", tmp_path / "sweep"],
+        ["study", study, "--model", encoder, "--work", tmp_path / "work"],
         ["report", run],
         ["show", run],
         ["verify", run],

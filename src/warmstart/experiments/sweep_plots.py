@@ -22,7 +22,7 @@ def plot_history(values: Mapping[int, float], name: str, path: Path, minimize: b
         values: By number of trial.
         name: What the values are.
     """
-    figure, axes = _figure(7, 3)
+    figure, axes = new_figure(7, 3)
     numbers = sorted(values)
     best = list(accumulate((values[number] for number in numbers), min if minimize else max))
     axes.plot(numbers, [values[number] for number in numbers], "o", color="#3b528b", markersize=4, label="each trial")
@@ -30,20 +30,21 @@ def plot_history(values: Mapping[int, float], name: str, path: Path, minimize: b
     axes.set_xlabel("trial")
     axes.set_ylabel(name)
     axes.legend(frameon=False, fontsize=8)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_importances(importances: Mapping[str, float], path: Path) -> None:
     """Plot the share of each field, the largest on top, to a file."""
-    figure, axes = _figure(7, 0.8 + 0.4 * len(importances))
+    figure, axes = new_figure(7, 0.8 + 0.4 * len(importances))
     names = list(importances)[::-1]
     axes.barh(names, [importances[name] for name in names], color="#3b528b")
     axes.set_xlabel("share of the variance of values")
     axes.set_xlim(0, 1)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
-def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
+    """An empty figure of so many inches, with one pair of axes."""
     try:
         import matplotlib
     except ImportError:
@@ -56,11 +57,11 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as SVG, the same bytes for the same numbers."""
     import matplotlib
     from matplotlib import pyplot
 
-    # The same file for the same numbers, to the byte.
     with matplotlib.rc_context({"svg.hashsalt": "warmstart"}), atomic_file(path) as staging:
         figure.savefig(staging, format="svg", facecolor="white", metadata={"Date": None})
     pyplot.close(figure)

@@ -1,0 +1,169 @@
+"""The options of a study: which methods are measured beside each other, on which sets, with how many training rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from warmstart.errors import RecipeError, nearest
+from warmstart.options import Options, Value, Values
+from warmstart.recipe.recipe import put
+from warmstart.storage.yaml_files import read_yaml
+
+FILE, FOLDER = "study.yaml", "studies"
+Names = list[str]
+
+
+class StudySet(Options):
+    """A labelled set: one CSV file of training rows, one of test rows."""
+
+    about: str = ""
+    """What it is, in a few words."""
+    train: str
+    """The file of all training rows, of which each size and seed draws its own."""
+    test: str
+    """The file of test rows."""
+    sizes: Annotated[Names, Field(min_length=1)]
+    """The sizes that are measured on it."""
+    task: Literal["classify", "score"] = "classify"
+    """Whether rows have a label or a number."""
+    pairs: bool = False
+    """Whether rows are pairs of texts."""
+    recipe: Values = {}
+    """Recipe fields that all methods have on this set, by dotted key."""
+    finding: bool = False
+    """Whether rules were found on this set, and not only measured: the page reports both kinds apart."""
+
+
+class StudySize(Options):
+    """How many training rows are drawn; each seed draws its own, and a larger size contains the smaller ones."""
+
+    about: str = ""
+    """What it is called on the page, such as `8 a label`."""
+    per_label: Annotated[int, Field(ge=1)] | None = None
+    """Rows of each label. Default: all."""
+    rows: Annotated[int, Field(ge=1)] | None = None
+    """Rows at most. Default: no limit."""
+    seeds: Annotated[int, Field(ge=1)] = 3
+    """How many seeds are measured."""
+
+
+class StudyMethod(Options):
+    """A method of ours: fields of a recipe."""
+
+    recipe: Values = {}
+    """Recipe fields by dotted key; none for the defaults."""
+    revision: int = 0
+    """To be raised when the code behind the method changes: figures of another revision are measured again."""
+    sets: Names | None = None
+    """The sets it is measured on. Default: all."""
+    sizes: Names | None = None
+    """The sizes it is measured at. Default: all."""
+
+
+class StudyPeer(Options):
+    """Something else that a user could use: a script that reads a job and writes its answers."""
+
+    script: str
+    """The script, called with the path of a job as its only argument."""
+    python: str | None = None
+    """The Python to run it with, such as that of a venv of its own; an environment variable as `$NAME`. Default: the
+    one of this process."""
+    tasks: list[Literal["classify", "score"]] = ["classify", "score"]
+    """The tasks it can do."""
+    pairs: bool = True
+    """Whether it takes pairs of texts."""
+    sets: Names | None = None
+    """The sets it is measured on. Default: all that it can do."""
+    sizes: Names | None = None
+    """The sizes it is measured at. Default: all."""
+
+
+class Study(Options):
+    """Methods measured on the same rows, over sets, sizes and seeds."""
+
+    title: str
+    """The title of the page."""
+    about: str = ""
+    """What is asked, in a paragraph of the page."""
+    source: str = ""
+    """The published table or figure that is redone, if one is."""
+    unlike: str = ""
+    """What is unlike the source."""
+    subject: str
+    """The method that all others are compared with."""
+    data: str = "."
+    """The folder that the files of sets are in, relative to this file."""
+    recipe: Values = {}
+    """Recipe fields that all methods have, by dotted key."""
+    sets: Annotated[dict[str, StudySet], Field(min_length=1)]
+    """The sets by name."""
+    sizes: Annotated[dict[str, StudySize], Field(min_length=1)]
+    """The sizes by name."""
+    methods: dict[str, StudyMethod] = {}
+    """Methods of ours by name."""
+    axes: dict[str, Annotated[list[Value], Field(min_length=1)]] = {}
+    """Recipe fields with their values: every combination is a method as well, named by its values."""
+    peers: dict[str, StudyPeer] = {}
+    """What they are measured beside."""
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        if double := sorted(set(self.all_methods()) & set(self.peers)):
+            raise ValueError(f"{double[0]} is a method and a peer; rename one")
+        measured = self.measured()
+        _check_names("subject", [self.subject], measured)
+        for name, one in self.sets.items():
+            _check_names(f"sets.{name}.sizes", one.sizes, self.sizes)
+        for name, method in measured.items():
+            _check_names(f"{name}.sets", method.sets or [], self.sets)
+            _check_names(f"{name}.sizes", method.sizes or [], self.sizes)
+        return self
+
+    def all_methods(self) -> dict[str, StudyMethod]:
+        """The methods that are named, and every combination of the axes."""
+        keys = list(self.axes)
+        combinations = itertools.product(*self.axes.values()) if keys else ()
+        made = {
+            ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in zip(keys, values, strict=True)): dict(
+                zip(keys, values, strict=True)
+            )
+            for values in combinations
+        }
+        return {**self.methods, **{name: StudyMethod(recipe=fields) for name, fields in made.items()}}
+
+    def measured(self) -> dict[str, StudyMethod | StudyPeer]:
+        """All that is measured: methods and peers."""
+        return {**self.all_methods(), **self.peers}
+
+    def fields(self, set_name: str, method: StudyMethod) -> Values:
+        """The recipe of a method on a set, as nested values, without its data, its model and its seed."""
+        values: Values = {"task": self.sets[set_name].task}
+        for fields in (self.recipe, self.sets[set_name].recipe, method.recipe):
+            for key, value in fields.items():
+                put(values, key, value)
+        return values
+
+
+def _check_names(where: str, names: Iterable[str], known: Collection[str]) -> None:
+    for unknown in (name for name in names if name not in known):
+        raise ValueError(f"{where}: {unknown} is not known; {nearest(unknown, known)}")
+
+
+def load_study(name: str | Path, changes: Mapping[str, Value] | None = None) -> tuple[Study, Path]:
+    """A study and its folder: one in `studies/`, by name, or any folder that has a `study.yaml`.
+
+    Args:
+        changes: Fields that replace the file's.
+    """
+    places = (Path(name), Path(FOLDER) / name)
+    folder = next((place for place in places if (place / FILE).is_file()), None)
+    if folder is None:
+        known = sorted(path.parent.name for path in Path(FOLDER).glob(f"*/{FILE}"))
+        raise RecipeError(f"{name}: there is no {places[1] / FILE}; {nearest(str(name), known) if known else ''}")
+    values, lines = read_yaml(folder / FILE)
+    return Study.check({**values, **(changes or {})}, str(folder / FILE), lines), folder

@@ -1,0 +1,169 @@
+"""Measuring a study: each measurement once, whoever takes it first, its figures kept when it ends."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from warmstart.errors import RecipeError, WarmstartError
+from warmstart.evaluation.run_result import RunResult
+from warmstart.experiments.repeat import repeat
+from warmstart.models.loading import load_config
+from warmstart.models.precision import resolve_precision
+from warmstart.options import Values
+from warmstart.pipeline.fingerprint import fingerprint, settings
+from warmstart.recipe import Recipe
+from warmstart.recipe.study import Study, StudyMethod
+from warmstart.runtime.environment import environment
+from warmstart.runtime.progress import Progress, silent
+from warmstart.storage.artifacts import checksum
+from warmstart.storage.locks import try_lock
+from warmstart.studies.cells import Cell, Measurement, StudyPart, measurements
+from warmstart.studies.draws import write_draw
+from warmstart.studies.figures import FigureFile, KeptResult
+from warmstart.studies.peers import peer_result, run_peer
+
+VERSIONS = ("torch", "transformers")
+PAUSE = 2.0
+"""Seconds between two looks at measurements that other processes have taken."""
+
+
+@dataclass(frozen=True)
+class StudyRunner:
+    """A study, the encoder it is measured with, and where its files are."""
+
+    study: Study
+    folder: Path
+    """The study's own folder, in which figures are kept."""
+    model: str
+    work: Path
+    """A folder for rows and runs."""
+    progress: Progress = silent
+    errors: list[str] = field(default_factory=list)
+    """What measurements failed with."""
+
+    def run(self, part: StudyPart) -> None:
+        """Measure what has no figures yet; the same call in other processes takes part in it."""
+        waiting = measurements(self.study, part)
+        while waiting := [one for one in waiting if self.kept(one) is None]:
+            tried = [self._try(one) for one in waiting]
+            if not any(tried):
+                time.sleep(PAUSE)
+            waiting = [one for one, mine in zip(waiting, tried, strict=True) if not mine]
+
+    def kept(self, one: Measurement) -> KeptResult | None:
+        """The figures of a measurement, where they are of today's settings."""
+        return self.figures(one.cell).read().get((one.method, self._key(one)))
+
+    def results(self, part: StudyPart) -> dict[Cell, list[KeptResult]]:
+        """All figures of a part that are there, by cell."""
+        results: dict[Cell, list[KeptResult]] = {}
+        for one in measurements(self.study, part):
+            if (result := self.kept(one)) is not None:
+                results.setdefault(one.cell, []).append(result)
+        return results
+
+    def figures(self, cell: Cell) -> FigureFile:
+        """Where the figures of a cell are kept."""
+        return FigureFile(self.folder / "figures" / Path(self.model).name / f"{cell.name}.jsonl")
+
+    def _try(self, one: Measurement) -> bool:
+        """Measure, unless another process does or has just done it; whether it was tried here."""
+        lock = self.work / "locks" / one.name
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with try_lock(lock, remove=True) as mine:
+            if not mine:
+                return False
+            if self.kept(one) is None:
+                self.progress.log(one.name)
+                try:
+                    self._measure(one)
+                except WarmstartError as error:
+                    if isinstance(error, RecipeError):
+                        raise
+                    self.errors.append(f"{one.name}: {error}")
+                    self.progress.log(self.errors[-1])
+        return True
+
+    def _measure(self, one: Measurement) -> None:
+        recipe, key = self.recipe(one), self._key(one)
+        folder = self.work / "runs" / one.cell.name / key
+        began = _cpu_seconds()
+        if (peer := self.study.peers.get(one.method)) is not None:
+            written = run_peer(peer, self.folder / peer.script, self._job(recipe), folder)
+            result: RunResult = peer_result(one.method, recipe, written["answers"], written["seconds"], folder)
+            spent = float(written["cpu_seconds"])
+        else:
+            (result,) = repeat(recipe, {one.method: {}}, [one.seed], folder, silent, keep="numbers")
+            spent = _cpu_seconds() - began
+        self.figures(one.cell).keep(result, key, spent)
+
+    def recipe(self, one: Measurement) -> Recipe:
+        """The complete recipe of a measurement; a peer's says what rows there are, and how answers are measured."""
+        method = self.study.all_methods().get(one.method, StudyMethod())
+        values = self.study.fields(one.cell.set, method)
+        data = {**values.get("data", {}), "train": str(self._drawn(one)), "test": str(self._file(one.cell, "test"))}
+        whole = {**values, "model": self.model, "seed": one.seed, "data": data}
+        return Recipe.check(whole, f"{self.folder}: {one.method}")
+
+    def _job(self, recipe: Recipe) -> Values:
+        files = {part: (recipe.data.reading(part) or {})["files"][0] for part in ("train", "test")}
+        return {
+            **files,
+            "task": recipe.task.name,
+            "model": recipe.model,
+            "seed": recipe.seed,
+            "max_tokens": recipe.window.max_tokens or 128,
+        }
+
+    def _key(self, one: Measurement) -> str:
+        """All that a figure depends on, in a few characters."""
+        recipe = self.recipe(one)
+        of: Values = {
+            "train": _sha256(self._drawn(one)),
+            "test": _sha256(self._file(one.cell, "test")),
+            "model": _fingerprint(self.model),
+        }
+        if (peer := self.study.peers.get(one.method)) is not None:
+            of |= {"script": _sha256(self.folder / peer.script), "job": {**self._job(recipe), **of}}
+        else:
+            here = environment()["versions"]
+            of |= {
+                "recipe": dict(settings(recipe)),
+                "revision": self.study.all_methods()[one.method].revision,
+                "precision": resolve_precision(recipe.training.precision, load_config(self.model)),
+                **{name: here[name] for name in VERSIONS},
+            }
+        return hashlib.sha256(json.dumps(of, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+    def _drawn(self, one: Measurement) -> Path:
+        path = self.work / "data" / f"{one.cell.name}-{one.seed}.csv"
+        if not path.is_file():
+            write_draw(self._file(one.cell, "train"), self.study.sizes[one.cell.size], one.seed, path)
+        return path
+
+    def _file(self, cell: Cell, part: str) -> Path:
+        path = self.folder / self.study.data / str(getattr(self.study.sets[cell.set], part))
+        if not path.is_file():
+            raise RecipeError(f"{path}: sets.{cell.set}.{part} is missing; prepare the sets first")
+        return path.resolve()
+
+
+@cache
+def _sha256(path: Path) -> str:
+    return str(checksum(path)["sha256"])
+
+
+@cache
+def _fingerprint(model: str) -> str:
+    return fingerprint(model)
+
+
+def _cpu_seconds() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system

@@ -1,0 +1,149 @@
+"""The page of a study: its conclusion, a chart, tables with both intervals, what it cost and what it is unlike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from warmstart.evaluation.comparison import Comparison, VariantSummary, compare_all, summarize
+from warmstart.evaluation.statistics import MeanEstimate
+from warmstart.recipe.study import Study
+from warmstart.runtime.environment import environment
+from warmstart.storage.files import write_text
+from warmstart.studies.cells import Cell
+from warmstart.studies.chart import plot_regret
+from warmstart.studies.figures import KeptResult
+from warmstart.studies.regret import CellMeans, Results, ahead_of, cell_means, mean_regret, worst_cell
+
+READING = "reading.md"
+"""What the tables say, in plain words, written by hand after looking at them; in the study's folder."""
+ABOUT = """
+Every method has the same training rows and the same test rows; each seed draws its own training rows. A mean is
+followed by its 95% confidence interval and, in parentheses, the number of seeds. Each difference has two intervals:
+would it show up with other training rows and seeds, and on other test rows of this kind? p is the larger of two p
+values (paired t test over seeds, permutation test over rows), corrected for the number of comparisons of the cell
+(Holm); it is bold where the difference is significant. CPU seconds are those of training and predicting.
+""".strip()
+
+
+def write_study_page(study: Study, folder: Path, results: Results, page: Path, command: str) -> None:
+    """Write a study's page, and its chart beside it.
+
+    Args:
+        folder: The study's folder.
+        page: A Markdown file; the chart has its name.
+        command: What measures the study, for the last line.
+    """
+    means = cell_means(results)
+    methods = [name for name in study.measured() if any(name in cell.means for cell in means)]
+    chart = page.with_suffix(".svg")
+    plot_regret(means, methods, chart)
+    reading = folder / READING
+    blocks = [
+        f"# {study.title}",
+        study.about.strip(),
+        reading.read_text(encoding="utf-8").strip() if reading.is_file() else "",
+        f"![Points behind the best method of each cell]({chart.name})",
+        _summary(study, means, methods),
+        f"Redone from: {study.source.strip()}" if study.source else "",
+        f"Unlike the source: {study.unlike.strip()}" if study.unlike else "",
+        ABOUT,
+        *(_table(study, cell, rows) for cell, rows in results.items()),
+        _provenance(command, results),
+    ]
+    write_text(page, "\n\n".join(block for block in blocks if block) + "\n")
+
+
+def summary(study: Study, results: Results) -> dict[str, object]:
+    """The closing figures of the method that a study is about."""
+    means = cell_means(results)
+    worst = worst_cell(means, study.subject)
+    return {
+        "mean_regret": _points(mean_regret(means, study.subject)),
+        "worst_cell": None if worst is None else [worst[0].name, _points(worst[1])],
+        "cells": len(means),
+        "regrets": {name: _points(mean_regret(means, name)) for name in _names(means)},
+    }
+
+
+def _names(means: Sequence[CellMeans]) -> list[str]:
+    return list(dict.fromkeys(name for cell in means for name in cell.means))
+
+
+def _points(value: float) -> float | None:
+    return None if value != value else round(100 * value, 2)
+
+
+def _summary(study: Study, means: Sequence[CellMeans], methods: Sequence[str]) -> str:
+    """Regret of each method, over all cells and over each kind of set."""
+    kinds = {
+        "all cells": list(means),
+        "sets that rules were found on": [cell for cell in means if study.sets[cell.cell.set].finding],
+        "sets that were only measured": [cell for cell in means if not study.sets[cell.cell.set].finding],
+    }
+    shown = {name: cells for name, cells in kinds.items() if cells and (name == "all cells" or len(cells) < len(means))}
+    lines = [
+        f"| method | cells | {' | '.join(f'regret, {name}' for name in shown)} | {study.subject} is ahead by |",
+        f"| --- | ---: | {' | '.join('---:' for _ in shown)} | ---: |",
+    ]
+    for method in sorted(methods, key=lambda name: mean_regret(means, name)):
+        regrets = " | ".join(f"{100 * mean_regret(cells, method):.1f}" for cells in shown.values())
+        ahead = "–" if method == study.subject else _signed(ahead_of(means, study.subject, method))
+        count = sum(method in cell.means for cell in means)
+        lines.append(f"| {method} | {count} | {regrets} | {ahead} |")
+    return "\n".join(lines)
+
+
+def _table(study: Study, cell: Cell, rows: Sequence[KeptResult]) -> str:
+    """The methods on one cell, the best first."""
+    one, size = study.sets[cell.set], study.sizes[cell.size]
+    by_method = {
+        name: [row for row in rows if row.variant == name] for name in dict.fromkeys(row.variant for row in rows)
+    }
+    against = {each.variant: each for each in compare_all(list(rows), study.subject)}
+    headline = next((row.headline for row in rows if row.headline), "")
+    lines = [
+        f"## {cell.set}, {size.about or cell.size}",
+        "",
+        one.about,
+        "",
+        f"| method | {headline} | behind or ahead of {study.subject}, over seeds | over test rows | p | CPU seconds |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name, own in sorted(by_method.items(), key=lambda pair: -summarize(pair[1]).all.mean):
+        seconds = sum(row.cpu_seconds for row in own) / len(own)
+        lines.append(f"| {name} | {_mean(summarize(own))} | {_difference(against.get(name))} | {seconds:.0f} |")
+    return "\n".join(lines)
+
+
+def _mean(one: VariantSummary) -> str:
+    half = f" ± {100 * (one.all.high - one.all.mean):.1f}" if one.all.count > 1 else ""
+    failed = f", {len(one.failed)} failed" if one.failed else ""
+    return f"{100 * one.all.mean:.1f}{half} ({one.all.count}{failed})"
+
+
+def _difference(one: Comparison | None) -> str:
+    if one is None:
+        return "– | – | –"
+    rows = f"{100 * one.rows.low:+.1f} to {100 * one.rows.high:+.1f}" if one.rows else "–"
+    p = "–" if one.p_corrected != one.p_corrected else f"{one.p_corrected:.3f}"
+    return f"{_signed(one.seeds)} | {rows} | {f'**{p}**' if one.significant else p}"
+
+
+def _signed(estimate: MeanEstimate) -> str:
+    if not estimate.count:
+        return "–"
+    bounds = f" ({100 * estimate.low:+.1f} to {100 * estimate.high:+.1f})" if estimate.count > 1 else ""
+    return f"{100 * estimate.mean:+.1f}{bounds}"
+
+
+def _provenance(command: str, results: Results) -> str:
+    here = environment()
+    versions = ", ".join(f"{name} {here['versions'][name]}" for name in ("torch", "transformers"))
+    hours = sum(row.cpu_seconds for rows in results.values() for row in rows) / 3600
+    count = sum(map(len, results.values()))
+    return (
+        f"*Measured by `{command}`, {count} measurements in {hours:.1f} hours of CPU time; written on "
+        f"{date.today().isoformat()}: Python {here['python']}, {versions}; {here['system']}, {here['processor']}.*"
+    )

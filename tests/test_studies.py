@@ -1,0 +1,222 @@
+"""Studies: methods on the same rows, figures that are kept, and a page that says how far each is behind."""
+
+import csv
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from warmstart.errors import RecipeError, RunError
+from warmstart.recipe.study import StudySize, load_study
+from warmstart.studies.cells import Cell, StudyPart, cells, measurements
+from warmstart.studies.draws import draw
+from warmstart.studies.figures import FigureFile, KeptResult
+from warmstart.studies.measure import StudyRunner
+from warmstart.studies.page import summary, write_study_page
+from warmstart.studies.regret import ahead_of, behind, cell_means, mean_regret, worst_cell
+
+PEER = """
+import csv, json, sys
+job = json.load(open(sys.argv[1]))
+train = list(csv.DictReader(open(job["train"])))
+test = list(csv.DictReader(open(job["test"])))
+assert job["task"] == "classify" and job["max_tokens"] == 16
+words = {word: row["label"] for row in train for word in row["text"].split()}
+answers = [next((words[word] for word in row["text"].split() if word in words), "good") for row in test]
+json.dump({"answers": answers, "seconds": 0.5, "cpu_seconds": 0.25}, open(job["out"], "w"))
+"""
+STUDY = """
+title: Ours and a peer
+subject: quick
+data: data
+recipe: {window.max_tokens: 16}
+sets:
+  films: {train: train.csv, test: test.csv, sizes: [few, all], finding: true}
+  more: {train: train.csv, test: test.csv, sizes: [few]}
+sizes:
+  few: {per_label: 2, seeds: 2}
+  all: {seeds: 1}
+methods:
+  quick: {recipe: {layers.freeze: encoder, head.init: linear-probe}}
+peers:
+  words: {script: words.py, sizes: [few]}
+"""
+
+
+def rows(count):
+    words = {"good": ("fine", "lovely", "warm"), "bad": ("dull", "flat", "cold")}
+    return [
+        {"text": f"a {words[label][number % 3]} film number {number}", "label": label}
+        for number in range(count)
+        for label in words
+    ]
+
+
+@pytest.fixture
+def study(tmp_path):
+    folder = tmp_path / "studies" / "own"
+    (folder / "data").mkdir(parents=True)
+    (folder / "study.yaml").write_text(STUDY)
+    (folder / "words.py").write_text(PEER)
+    for name, count in (("train", 6), ("test", 4)):
+        with (folder / "data" / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, ["text", "label"])
+            writer.writeheader()
+            writer.writerows(rows(count))
+    return folder
+
+
+def runner(folder, encoder):
+    return StudyRunner(load_study(folder)[0], folder, str(encoder), folder / "work")
+
+
+def test_a_draw_has_so_many_rows_of_each_label_and_a_larger_one_contains_it():
+    every = rows(20)
+    few, more = (draw(every, StudySize(per_label=count), 3) for count in (2, 5))
+    assert sorted(row["label"] for row in few) == ["bad", "bad", "good", "good"]
+    assert [row for row in more if row in few] == few
+    assert few != draw(every, StudySize(per_label=2), 4)
+    assert len(draw(every, StudySize(per_label=8, rows=10), 0)) == 10
+    assert sorted(row["text"] for row in draw(every, StudySize(), 0)) == sorted(row["text"] for row in every)
+
+
+def test_measurements_are_all_methods_of_a_seed_before_the_next_seed(study):
+    found = measurements(load_study(study)[0], StudyPart())
+    assert [(one.cell.name, one.method, one.seed) for one in found] == [
+        ("films-few", "quick", 0),
+        ("films-few", "words", 0),
+        ("films-all", "quick", 0),
+        ("more-few", "quick", 0),
+        ("more-few", "words", 0),
+        ("films-few", "quick", 1),
+        ("films-few", "words", 1),
+        ("more-few", "quick", 1),
+        ("more-few", "words", 1),
+    ]
+    assert cells(load_study(study)[0], StudyPart(sets=("more",))) == [Cell("more", "few")]
+    with pytest.raises(RecipeError, match=r"--methods word: the study has no such; did you mean 'words'\?"):
+        measurements(load_study(study)[0], StudyPart(methods=("word",)))
+
+
+def test_every_combination_of_the_axes_is_a_method(study):
+    text = (study / "study.yaml").read_text()
+    (study / "study.yaml").write_text(f"{text}\naxes: {{training.epochs: [1, 2], head.type: [linear]}}\n")
+    methods = load_study(study)[0].all_methods()
+    assert list(methods) == ["quick", "epochs 1, type linear", "epochs 2, type linear"]
+    assert methods["epochs 2, type linear"].recipe == {"training.epochs": 2, "head.type": "linear"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("subject: quick", "subject: quik", "subject: quik is not known; did you mean 'quick'"),
+        ("sizes: [few]}\nsizes", "sizes: [fewer]}\nsizes", "sets.more.sizes: fewer is not known"),
+        ("  words: {", "  quick: {", "quick is a method and a peer"),
+    ],
+)
+def test_names_that_the_study_does_not_have_are_refused(study, old, new, message):
+    path = study / "study.yaml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(RecipeError, match=message):
+        load_study(study)
+
+
+def test_a_study_is_measured_once_kept_and_written_into_a_page(study, encoder, monkeypatch):
+    one = runner(study, encoder)
+    one.run(StudyPart())
+    assert not one.errors
+    found = one.results(StudyPart())
+    assert {cell.name: len(rows) for cell, rows in found.items()} == {"films-few": 4, "films-all": 1, "more-few": 4}
+    words = [row for row in found[Cell("films", "few")] if row.variant == "words"]
+    assert (words[0].seconds, words[0].cpu_seconds, words[0].headline) == (0.5, 0.2, "accuracy")
+    assert words[0].value == sum(words[0].scores) / 8
+
+    monkeypatch.setattr(StudyRunner, "_measure", lambda self, one: pytest.fail(f"{one.name} is measured again"))
+    again = runner(study, encoder)
+    again.run(StudyPart())
+    assert again.results(StudyPart()).keys() == found.keys()
+
+    page = study / "page.md"
+    write_study_page(again.study, study, again.results(StudyPart()), page, "warmstart study own")
+    text = page.read_text()
+    assert "# Ours and a peer" in text
+    assert "## films, few" in text
+    assert "regret, sets that rules were found on | regret, sets that were only measured" in text
+    assert page.with_suffix(".svg").read_text().count("<svg") == 1
+    figures = summary(again.study, again.results(StudyPart()))
+    assert figures["cells"] == 3
+    assert figures["regrets"]["quick"] == figures["mean_regret"]
+
+
+def test_figures_of_other_rows_or_of_another_revision_are_measured_again(study, encoder):
+    one = runner(study, encoder)
+    part = StudyPart(sets=("more",), methods=("quick",), seeds=1)
+    one.run(part)
+    (measurement,) = measurements(one.study, part)
+    assert one.kept(measurement) is not None
+    path = study / "study.yaml"
+    path.write_text(path.read_text().replace("quick: {recipe", "quick: {revision: 1, recipe"))
+    assert runner(study, encoder).kept(measurement) is None
+    path.write_text(path.read_text().replace("revision: 1, ", ""))
+    assert runner(study, encoder).kept(measurement) is not None
+    path.write_text(path.read_text().replace("max_tokens: 16", "max_tokens: 12"))
+    assert runner(study, encoder).kept(measurement) is None
+
+
+def test_a_peer_that_fails_is_named_and_the_others_are_measured(study, encoder):
+    (study / "words.py").write_text("raise SystemExit('no such library')")
+    one = runner(study, encoder)
+    one.run(StudyPart(sets=("more",), seeds=1))
+    assert len(one.errors) == 1
+    assert "more-few words seed 0" in one.errors[0]
+    assert "no such library" in one.errors[0]
+    assert [row.variant for row in one.results(StudyPart())[Cell("more", "few")]] == ["quick"]
+
+
+def test_runners_at_the_same_time_measure_everything_once(study, encoder):
+    log = study / "log.txt"
+    slow = f"import time; open({str(log)!r}, 'a').write(sys.argv[1] + chr(10)); time.sleep(0.5)\njson.dump("
+    (study / "words.py").write_text(PEER.replace("json.dump(", slow))
+    part = StudyPart(methods=("words",))
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(runner(study, encoder).run, part) for _ in range(3)]:
+            done.result(timeout=120)
+    assert len(log.read_text().splitlines()) == len(set(log.read_text().splitlines())) == 4
+    assert sum(map(len, runner(study, encoder).results(part).values())) == 4
+
+
+def result(method, seed, value):
+    return KeptResult(method, seed, None, "test", {}, "accuracy", value, 0, 0.0, "", of=("0",), quality=(value,))
+
+
+def test_regret_is_what_a_method_is_behind_the_best_of_a_cell():
+    first, second = Cell("a", "few"), Cell("b", "few")
+    found = {
+        first: [result("ours", 0, 0.8), result("ours", 1, 0.6), result("theirs", 0, 0.9), result("theirs", 1, 0.8)],
+        # Seed 1 was measured with one method only, so it does not count.
+        second: [result("ours", 0, 0.5), result("ours", 1, 0.0), result("theirs", 0, 0.3)],
+    }
+    means = cell_means(found)
+    assert mean_regret(means, "ours") == pytest.approx((0.15 + 0.0) / 2)
+    assert mean_regret(means, "theirs") == pytest.approx((0.0 + 0.2) / 2)
+    assert worst_cell(means, "ours") == (first, pytest.approx(0.15))
+    assert ahead_of(means, "ours", "theirs").mean == pytest.approx((-0.15 + 0.2) / 2)
+
+
+def test_a_method_is_behind_where_the_interval_over_seeds_is_below_zero():
+    cell = Cell("a", "few")
+    ours = [result("ours", seed, value) for seed, value in enumerate((0.70, 0.71, 0.69))]
+    theirs = [result("theirs", seed, value) for seed, value in enumerate((0.80, 0.82, 0.78))]
+    noisy = [result("noisy", seed, value) for seed, value in enumerate((0.60, 0.95, 0.70))]
+    assert behind({cell: [*ours, *theirs, *noisy]}, "ours") == [(cell, "theirs", pytest.approx(0.10))]
+
+
+def test_kept_figures_are_replaced_by_newer_ones_of_the_same_method_and_seed(tmp_path):
+    file = FigureFile(tmp_path / "cell.jsonl")
+    file.keep(result("ours", 0, 1.0), "old", 1.0)
+    file.keep(result("ours", 0, 0.0), "new", 2.0)
+    file.keep(result("ours", 1, 0.25), "other", 3.0)
+    assert {key: row.value for key, row in file.read().items()} == {("ours", "new"): 0.0, ("ours", "other"): 0.25}
+    (tmp_path / "cell.jsonl").write_text("{")
+    with pytest.raises(RunError, match=r"cell\.jsonl:1"):
+        file.read()
