@@ -85,15 +85,8 @@ class BoundedH11Protocol(H11Protocol):  # type: ignore[misc]
 
         A server that only refused the newest would be shut by those that open connections and never use them.
         """
-        others = [one for one in self.connections if one is not self]
-        stalled = [one for one in others if one.stalled_since is not None]
-        idle = [one for one in others if one.idle_since is not None]
-        if stalled:
-            min(stalled, key=lambda one: one.stalled_since).abort()
-        elif idle:
-            min(idle, key=lambda one: one.idle_since).abort()
-        else:
-            self.abort()
+        longest = min(self.connections, key=_patience)
+        (self if longest.stalled_since is None and longest.idle_since is None else longest).abort()
 
     def _bound_unsent(self) -> None:
         """Abort those that have not read for longest, until what the others have not fetched fits in memory."""
@@ -119,3 +112,10 @@ class BoundedH11Protocol(H11Protocol):  # type: ignore[misc]
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
+
+
+def _patience(connection: BoundedH11Protocol) -> tuple[int, float]:
+    """Smallest for the connection to end first: one stalled for longest, then one idle for longest, then the others."""
+    if connection.stalled_since is not None:
+        return 0, connection.stalled_since
+    return (2, 0.0) if connection.idle_since is None else (1, connection.idle_since)
