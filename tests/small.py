@@ -1,5 +1,7 @@
 """Small data that a tiny model learns in a second, and the settings it does so with."""
 
+from pathlib import Path
+
 FAST = {"training": {"learning_rate": 3e-3, "epochs": 12, "batch_size": 16, "precision": "fp32"}}
 
 GOOD = ["good", "great", "loved"]
@@ -38,3 +40,18 @@ def riddles(count: int, start: int = 0) -> list[dict[str, object]]:
         endings.insert(label, f"it was {GOOD[number % 3]}")
         rows.append({"text": f"the film {number}", "endings": endings, "label": label})
     return rows
+
+
+def saved_weights(folder):
+    """The weights of a saved model by name, in whichever files they are."""
+    from safetensors.torch import load_file
+
+    from warmstart.models.heads.linear_head import joined_weights
+
+    path = Path(folder) / "model.safetensors"
+    return load_file(path) if path.is_file() else joined_weights(str(folder))
+
+
+def weight_bytes(folder):
+    """The bytes of a saved model's weights, by file."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in Path(folder).rglob("*.safetensors")}

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 import warmstart
-from small import FAST
+from small import FAST, saved_weights
 from test_resume import SAVES, Crash, Trouble, crash, same
 from tiny import save_tiny, tiny_model, tiny_tokenizer
 from warmstart.errors import RecipeError
@@ -47,7 +47,7 @@ def test_the_head_learns_and_the_encoder_stays(encoder, files, tmp_path, choice,
     monkeypatch.setattr(finetune, "train", spy)
     run = fit(encoder, files, tmp_path / "run", choice)
     assert run.metrics["test"]["accuracy"] > 0.8
-    before, after = load_file(f"{encoder}/model.safetensors"), load_file(run.model / "model.safetensors")
+    before, after = load_file(f"{encoder}/model.safetensors"), saved_weights(run.model)
     kept = {name.removeprefix("encoder."): one for name, one in after.items() if name.startswith("encoder.")}
     assert kept
     for name, tensor in kept.items():

@@ -5,6 +5,7 @@ import torch
 from safetensors.torch import load_file
 
 from contracts.test_every_task import CASES, fit, near
+from small import saved_weights
 from test_resume import Crash, Trouble, crash, same
 from tiny import save_tiny, tiny_config
 from warmstart import tasks
@@ -34,7 +35,7 @@ def test_it_learns_by_heart_while_the_encoder_stays(encoder, name, head, tmp_pat
     run = fit(encoder, name, tmp_path / "run", **FROZEN, **{"head.type": head})
     predictor, case = Predictor.load(run.folder), CASES[name]
     assert run.metrics["test"][predictor.task.headline] >= 0.99, run.metrics["test"]
-    before, after = load_file(f"{encoder}/model.safetensors"), load_file(run.model / "model.safetensors")
+    before, after = load_file(f"{encoder}/model.safetensors"), saved_weights(run.model)
     kept = {key.removeprefix("encoder."): one for key, one in after.items() if key.startswith("encoder.")}
     assert kept
     for key, tensor in kept.items():

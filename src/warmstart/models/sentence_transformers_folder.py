@@ -1,4 +1,4 @@
-"""A bi-encoder as a folder of `sentence-transformers`: the encoder's own files, and how its tokens are pooled.
+"""A folder of `sentence-transformers`: the encoder's own files, how its tokens are pooled, and what follows.
 
 The files are those of its version 2, which every later one reads.
 """
@@ -20,6 +20,8 @@ POOLING = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens", "last
 """Our names of poolings, and its names."""
 _MODULES = {"": "Transformer", "1_Pooling": "Pooling"}
 _NORMALIZE = {"2_Normalize": "Normalize"}
+TRANSFORMER, DENSE = "0_Transformer", "2_Dense"
+"""Where a model with a linear head has its weights: the encoder's, and the head's."""
 
 
 @dataclass(frozen=True)
@@ -49,25 +51,77 @@ def write_sentence_files(
         encoder_kwargs: Arguments of the encoder's class, such as that it has no pooler.
     """
     normalize = _NORMALIZE if embedding.distance_metric == "cosine" else {}
-    modules = [
+    _write_files(
+        folder,
+        {
+            "modules.json": _modules(_MODULES | normalize),
+            "sentence_bert_config.json": _transformer(embedding.max_tokens, encoder_kwargs),
+            "config_sentence_transformers.json": {
+                "prompts": dict(prompts),
+                "similarity_fn_name": embedding.distance_metric,
+            },
+            "1_Pooling/config.json": _pooling(embedding.size, embedding.pooling),
+            **{f"{name}/config.json": {} for name in normalize},
+        },
+    )
+
+
+@dataclass(frozen=True)
+class HeadShape:
+    """A linear head over a text's vector.
+
+    Attributes:
+        size: Size of the vector.
+        pooling: As in `Pooling`.
+        labels: How many outputs the head has.
+    """
+
+    size: int
+    pooling: str
+    labels: int
+
+
+def write_head_files(folder: Path, head: HeadShape, max_tokens: int, encoder_kwargs: Mapping[str, bool]) -> None:
+    """Write the files beside the weights of an encoder and of a linear head, which are in `TRANSFORMER` and `DENSE`.
+
+    Args:
+        max_tokens: The most tokens of a text that the encoder sees.
+        encoder_kwargs: As in `write_sentence_files`.
+    """
+    _write_files(
+        folder,
+        {
+            "modules.json": _modules({TRANSFORMER: "Transformer", "1_Pooling": "Pooling", DENSE: "Dense"}),
+            f"{TRANSFORMER}/sentence_bert_config.json": _transformer(max_tokens, encoder_kwargs),
+            "config_sentence_transformers.json": {"prompts": {}, "similarity_fn_name": None},
+            "1_Pooling/config.json": _pooling(head.size, head.pooling),
+            f"{DENSE}/config.json": {
+                "in_features": head.size,
+                "out_features": head.labels,
+                "bias": True,
+                "activation_function": "torch.nn.modules.linear.Identity",
+            },
+        },
+    )
+
+
+def _modules(names: Mapping[str, str]) -> list[dict[str, object]]:
+    return [
         {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}
-        for number, (path, name) in enumerate((_MODULES | normalize).items())
+        for number, (path, name) in enumerate(names.items())
     ]
-    modes = {f"pooling_mode_{theirs}": ours == embedding.pooling for ours, theirs in POOLING.items()}
-    files: dict[str, object] = {
-        "modules.json": modules,
-        "sentence_bert_config.json": {
-            "max_seq_length": embedding.max_tokens,
-            "do_lower_case": False,
-            "model_args": dict(encoder_kwargs),
-        },
-        "config_sentence_transformers.json": {
-            "prompts": dict(prompts),
-            "similarity_fn_name": embedding.distance_metric,
-        },
-        "1_Pooling/config.json": {"word_embedding_dimension": embedding.size, **modes},
-        **{f"{name}/config.json": {} for name in normalize},
-    }
+
+
+def _transformer(max_tokens: int, encoder_kwargs: Mapping[str, bool]) -> dict[str, object]:
+    return {"max_seq_length": max_tokens, "do_lower_case": False, "model_args": dict(encoder_kwargs)}
+
+
+def _pooling(size: int, pooling: str) -> dict[str, object]:
+    modes = {f"pooling_mode_{theirs}": ours == pooling for ours, theirs in POOLING.items()}
+    return {"word_embedding_dimension": size, **modes}
+
+
+def _write_files(folder: Path, files: Mapping[str, object]) -> None:
     for name, value in files.items():
         path = folder / name
         path.parent.mkdir(exist_ok=True)

@@ -21,6 +21,8 @@ from warmstart.evaluation.records.training import TrainingRecord, WindowRecord
 from warmstart.inference.engines.torch import TorchEngine
 from warmstart.inference.predictor import Predictor
 from warmstart.models.added_tokens import add_tokens
+from warmstart.models.heads.linear_head import is_sentence_head, split_weights
+from warmstart.models.heads.pooled import encoder_kwargs
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.loading import (
     LoadedModel,
@@ -46,6 +48,7 @@ from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import (
     ArrangesRows,
     ExtendsModel,
+    HasLinearProbe,
     KnowsTrainingRows,
     TunesOnDev,
     WritesLibraryFiles,
@@ -314,6 +317,8 @@ def save(
         plain = task.plain_model(model) if isinstance(task, ExtendsModel) else model
         plain.save_pretrained(staging)
         tokenizer.save_pretrained(staging)
+        if is_sentence_head(plain) and isinstance(task, HasLinearProbe) and window.method == "head":
+            split_weights(plain, tokenizer, window.max_tokens, encoder_kwargs(plain.config.encoder), staging)
         if isinstance(task, WritesLibraryFiles):
             task.write_library_files(model, window, staging)
         SavedTask.of(task, window).write(staging)

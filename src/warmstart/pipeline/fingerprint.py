@@ -86,5 +86,6 @@ def fingerprint(model: str) -> str:
     folder = Path(model)
     if not folder.is_dir():
         return f"{model}@{getattr(load_config(model), '_commit_hash', None)}"
-    files = {path.name: checksum(path)["sha256"] for path in sorted(folder.glob("[!.]*")) if path.is_file()}
+    paths = (*folder.glob("[!.]*"), *folder.glob("?_*/*.safetensors"))
+    files = {str(path.relative_to(folder)): checksum(path)["sha256"] for path in sorted(paths) if path.is_file()}
     return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from warmstart.errors import ModelError
 from warmstart.models.architectures import POOLED
+from warmstart.models.sentence_transformers_folder import DENSE
 from warmstart.report.blocks import clean, interval, name_of, number
 from warmstart.report.run_facts import PartScores, RunFacts, is_folder
 from warmstart.report.score_sections import COUNTS
@@ -23,6 +24,10 @@ from warmstart.storage.json_files import read_object, read_text
 
 FILE = "README.md"
 CONFIG = "config.json"
+LOGITS = """from sentence_transformers import SentenceTransformer
+
+# One logit for each label, in the order of id2label in config.json.
+logits = SentenceTransformer("model").encode(["a text"])"""
 MARK = "<!-- Written by warmstart, which overwrites it as long as this line is here. -->"
 
 
@@ -127,6 +132,8 @@ def _literal(placeholder: object) -> str:
 
 def _other_library(facts: RunFacts) -> tuple[str, str] | None:
     """Another library that opens the model, by its name, and the code for it."""
+    if (facts.run.model / DENSE).is_dir():
+        return "sentence-transformers", LOGITS
     usage = getattr(facts.task_class, "library_usage", None)
     return usage(facts.run.model) if usage is not None else None
 

@@ -22,6 +22,7 @@ from transformers.modeling_outputs import MultipleChoiceModelOutput, SequenceCla
 
 from warmstart.models.architectures import POOLED, spec_of
 from warmstart.models.heads.bilstm import BiLSTM
+from warmstart.models.heads.linear_head import joined_weights
 from warmstart.models.hidden_states import build_pooling, hidden_states, in_chunks
 from warmstart.models.pooling import AttentionPooling, ScalarMix, SlicePooling
 
@@ -113,6 +114,15 @@ class PooledModel(transformers.PreTrainedModel):  # type: ignore[misc]
         self.mlp = nn.Sequential(nn.Linear(size, size), nn.GELU()) if config.head_type == "mlp" else None
         self.classifier = nn.Linear(size, config.num_labels)
         self.post_init()
+
+    @classmethod
+    def from_pretrained(cls, name: Any = None, *arguments: Any, **options: Any) -> Any:
+        """As in `PreTrainedModel`; the weights may be stored as sentence-transformers has them."""
+        weights = None if name is None or "state_dict" in options else joined_weights(str(name))
+        if weights is None:
+            return super().from_pretrained(name, *arguments, **options)
+        options.setdefault("config", PooledConfig.from_pretrained(name))
+        return super().from_pretrained(None, *arguments, state_dict=weights, **options)
 
     def _states(self, ids: torch.Tensor, mask: torch.Tensor | None, types: torch.Tensor | None) -> torch.Tensor:
         """The chosen layers of every token, joined; without a mask, no token is padding."""

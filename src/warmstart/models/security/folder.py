@@ -15,10 +15,13 @@ from warmstart.errors import ModelError
 from warmstart.models.security.config import check_config, check_keys
 from warmstart.models.security.tensors import check_index, check_tensors
 from warmstart.models.security.tokenizer import check_added_tokens, check_tokenizer, check_tokenizer_config
+from warmstart.models.sentence_transformers_folder import DENSE, TRANSFORMER
 from warmstart.storage.json_files import MEGABYTE, read_object
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+MODULES = (TRANSFORMER, DENSE)
+"""Where the weights are of a model with a linear head of ours."""
 ELSEWHERE = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin")
 """Files that make a library load another model than the folder's."""
 PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".h5", ".msgpack", ".npz", ".joblib", ".gguf")
@@ -111,6 +114,9 @@ def _check_weights(folder: Path) -> None:
         check_tensors(folder / WEIGHTS)
     elif (folder / INDEX).is_file():
         check_index(folder / INDEX)
+    elif all((folder / part / WEIGHTS).is_file() for part in MODULES):
+        for part in MODULES:
+            check_tensors(folder / part / WEIGHTS)
     else:
         for path in sorted(folder.iterdir()):
             if path.suffix.lower() in PICKLES:

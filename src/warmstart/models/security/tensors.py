@@ -53,7 +53,7 @@ def check_tensors(path: Path) -> None:
 
 def bytes_of_weights(folder: Path) -> int:
     """How many bytes of weights a folder holds: its model cannot have more numbers than that."""
-    return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    return sum(path.stat().st_size for path in (*folder.glob("*.safetensors"), *folder.glob("?_*/*.safetensors")))
 
 
 def _header(path: Path, room: int) -> JsonObject:
