@@ -10,7 +10,6 @@ from warmstart.recipe.fields import (
     LoraOptions,
     SplitOptions,
     TaskChoice,
-    TrainingOptions,
     WindowOptions,
 )
 from warmstart.recipe.forgetting import ForgettingOptions
@@ -30,6 +29,7 @@ from warmstart.recipe.recipe import (
 from warmstart.recipe.stages import WITHIN, FromScratchOptions, PretrainOptions, StageOptions
 from warmstart.recipe.sweep import SearchRange, Sweep
 from warmstart.recipe.sweep_files import load_sweep, shipped_sweeps
+from warmstart.recipe.training import TrainingOptions
 
 __all__ = [
     "FILES",

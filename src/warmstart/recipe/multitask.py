@@ -7,7 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from warmstart.options import Options
-from warmstart.recipe.fields import HeadOptions, LayerOptions, TrainingOptions
+from warmstart.recipe.fields import HeadOptions, LayerOptions
+from warmstart.recipe.training import TrainingOptions
 
 LAYERS_TOGETHER = ("lr_decay", "freeze", "unfreeze", "unfreeze_every", "lr_schedule_per_phase")
 """Fields of `layers` that apply to the shared encoder; the others belong to each task."""
@@ -58,7 +59,7 @@ class MultitaskOptions(Options, serialize_by_alias=True):
                     raise ValueError(f"{section}.{name}: belongs to one task; put it into the recipe of that task")
         if self.layers.freeze == "encoder":
             raise ValueError("layers.freeze: found encoder, which leaves nothing to share; expected a number of layers")
-        refused = {"batch_tokens": None, "r_drop": 0.0, "early_stopping_patience": None}
+        refused = {"batch_tokens": None, "r_drop": 0.0, "loss": "default", "early_stopping_patience": None}
         for name in (name for name, none in refused.items() if getattr(self.training, name) != none):
             raise ValueError(
                 f"training.{name}: found {getattr(self.training, name)}; multi-task training "

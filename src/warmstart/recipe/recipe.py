@@ -22,12 +22,12 @@ from warmstart.recipe.fields import (
     HeadOptions,
     LayerOptions,
     TaskChoice,
-    TrainingOptions,
     WindowOptions,
 )
 from warmstart.recipe.forgetting import ForgettingOptions
 from warmstart.recipe.stages import WITHIN, Corpus, FromScratchOptions, StageOptions
 from warmstart.recipe.synonyms import ELSEWHERE, RECIPE
+from warmstart.recipe.training import TrainingOptions
 from warmstart.storage.yaml_files import read_yaml
 
 SHIPPED = "recipes:"

@@ -7,8 +7,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from warmstart.options import Options, Values
-from warmstart.recipe.fields import FileOptions, Fraction, LayerOptions, TrainingOptions
+from warmstart.recipe.fields import FileOptions, Fraction, LayerOptions
 from warmstart.recipe.multitask import MultitaskOptions
+from warmstart.recipe.training import TrainingOptions
 
 WITHIN = "within-task"
 """Stands for the texts of the recipe's own training rows."""

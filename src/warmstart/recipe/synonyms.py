@@ -100,6 +100,9 @@ RECIPE = _table(
         "training.adam_bias_correction": "correct_bias bias_correction",
         "training.label_smoothing": "label_smoothing_factor smoothing",
         "training.r_drop": "rdrop rdrop_alpha r_drop_alpha reg_alpha",
+        "training.loss": "loss_fn loss_function loss_type criterion",
+        "training.loss: supervised-contrastive": "supcon supcon_loss supervised_contrastive contrastive "
+        "contrastive_loss scl",
         "training.average_last_epochs": "swa stochastic_weight_avg weight_averaging checkpoint_averaging "
         "average_checkpoints top_k_average top_k_average_method model_soup",
         "training.early_stopping_patience": "patience early_stopping early_stop early_stop_patience "

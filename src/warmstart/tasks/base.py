@@ -115,6 +115,8 @@ class Task(ABC, Generic[OptionsT, FeatureT]):
     and rows are scored by them. Empty for all."""
     supports_r_drop: bool = True
     """Whether two passes over one batch can be compared, as R-Drop does."""
+    has_row_labels: bool = False
+    """Whether each row has one label of several, by which a supervised contrastive loss compares the rows."""
     rows_independent: ClassVar[bool] = True
     """Whether the score of a row is its own, and not that of a group of rows."""
     row_score_name: ClassVar[str] = ""

@@ -107,7 +107,7 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
         self.labels = labels
         self.class_weight = class_weight
         self.multi_label = options.multi_label
-        self.single_choice = not self.multi_label
+        self.single_choice = self.has_row_labels = not self.multi_label
         self.headline = options.metric or ("micro_f1" if self.multi_label else "accuracy")
 
     @classmethod

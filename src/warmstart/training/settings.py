@@ -48,6 +48,8 @@ _FIXED = {
     "accelerator_config": "each step is shared between processes without a row twice",
 }
 """Arguments of the Trainer that cannot be set, and why."""
+SUPERVISED_CONTRASTIVE = "supervised-contrastive"
+"""The `loss` that compares the rows of a batch by their labels."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class Settings:
     adam_bias_correction: bool = True
     label_smoothing: float = 0.0
     r_drop: float = 0.0
+    loss: str = "default"
+    temperature: float = 0.1
     average_last_epochs: int = 1
     early_stopping_patience: int | None = None
     precision: str = "auto"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from warmstart.errors import RecipeError
 from warmstart.training.batches import LengthGroupedBatchSampler, RandomBatchSampler, Rows, grouping_lengths
-from warmstart.training.settings import Settings, training_arguments
+from warmstart.training.label_batches import LabelPairBatchSampler, row_labels
+from warmstart.training.settings import SUPERVISED_CONTRASTIVE, Settings, training_arguments
 from warmstart.training.task_sampling import MultiTaskBatchSampler, MultiTaskRows
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def make_batches(rows: Rows | MultiTaskRows, settings: Settings, args: TrainingA
         steps = len(batches) / args.gradient_accumulation_steps
         batches.epochs = settings.max_steps / steps if settings.max_steps else count_epochs(settings, len(batches))
         return batches
+    if settings.loss == SUPERVISED_CONTRASTIVE:
+        return LabelPairBatchSampler(row_labels(rows), args.train_batch_size, seed=settings.seed, **process)
     if settings.batching == "random" and not settings.batch_tokens:
         return RandomBatchSampler(len(rows), args.train_batch_size, seed=settings.seed, **process)
     return length_grouped_batches(rows, settings, args.train_batch_size, **process)

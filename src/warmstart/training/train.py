@@ -19,8 +19,9 @@ from warmstart.training.callbacks.gradual_unfreezing import trainable_layers
 from warmstart.training.checkpoints import CheckpointPolicy
 from warmstart.training.history import TrainingResult, training_log
 from warmstart.training.job import TrainingHooks, TrainingJob, stateful_callbacks
-from warmstart.training.settings import training_arguments
+from warmstart.training.settings import SUPERVISED_CONTRASTIVE, training_arguments
 from warmstart.training.steps import length_grouped_batches
+from warmstart.training.supervised_contrastive import check_contrastive
 from warmstart.training.task_sampling import MultiTaskRows
 from warmstart.training.trainable_task import ComparesPasses
 from warmstart.training.trainer import SaveCheckpoints, WarmstartTrainer
@@ -96,6 +97,8 @@ def check_training(job: TrainingJob, has_dev: bool) -> None:
         raise RecipeError(
             f"training.r_drop: found {settings.r_drop}, but two passes of {task.name} cannot be compared; set 0"
         )
+    if settings.loss == SUPERVISED_CONTRASTIVE:
+        check_contrastive(job.model, task, settings)
     stateful_callbacks(settings, TrainingHooks(evaluate=(lambda: 0.0) if has_dev else None))
     task.loss(settings.label_smoothing)
     if settings.batch_tokens and not isinstance(job.rows, MultiTaskRows):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TrainableTask(Protocol):
-    """A task, or several together; `VariesByEpoch`, `CountsLossItems` and `ComparesPasses` are optional abilities."""
+    """A task, or several together; `VariesByEpoch`, `CountsLossItems`, `ComparesPasses` and so on are optional."""
 
     @property
     def name(self) -> str: ...
@@ -31,3 +31,11 @@ class ComparesPasses(Protocol):
     def supports_r_drop(self) -> bool: ...
 
     def r_drop_logits(self, outputs: Outputs, labels: torch.Tensor | None) -> torch.Tensor: ...
+
+
+@runtime_checkable
+class ComparesRows(Protocol):
+    """Has rows that can be compared by their labels, as a supervised contrastive loss does."""
+
+    @property
+    def has_row_labels(self) -> bool: ...

@@ -33,7 +33,15 @@ from warmstart.training.checkpoints import CheckpointPolicy
 from warmstart.training.job import StatefulCallback, TrainingJob
 from warmstart.training.r_drop import divergence, duplicate_batch
 from warmstart.training.schedules import Phases, make_scheduler
+from warmstart.training.settings import SUPERVISED_CONTRASTIVE
 from warmstart.training.steps import count_epochs, count_started_epochs, make_batches
+from warmstart.training.supervised_contrastive import (
+    VECTORS,
+    contrastive_loss_function,
+    count_anchors,
+    freeze_classifier,
+    reading_vectors,
+)
 from warmstart.training.trainable_task import ComparesPasses
 
 if TYPE_CHECKING:
@@ -73,6 +81,9 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         stateful: Mapping[str, StatefulCallback],
     ) -> None:
         self.layers = LayerMap.of(job.model)
+        self.contrastive = job.settings.loss == SUPERVISED_CONTRASTIVE
+        if self.contrastive:
+            freeze_classifier(job.model)
         self.batches = make_batches(job.rows, job.settings, args)
         args.num_train_epochs = count_epochs(job.settings, len(self.batches))
         super().__init__(
@@ -83,7 +94,11 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
             callbacks=[*_unfreezing(self.layers, job), *stateful.values()],
         )
         self.job, self.task, self.settings = job, job.task, job.settings
-        self.own_loss = job.task.loss(job.settings.label_smoothing)
+        self.own_loss = (
+            contrastive_loss_function(job.settings.temperature)
+            if self.contrastive
+            else job.task.loss(job.settings.label_smoothing)
+        )
         self.policy, self.stop_request, self.stateful = policy, stop_request, stateful
         self.must_stop = self.must_save = False
         self.mean_items: dict[str, float] = {}
@@ -168,6 +183,8 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
     def count_items(self, batch: Batch) -> dict[str, int]:
         """How many rows a batch has, and how many items of other kinds that a loss is the mean over."""
         counts = self.task.loss_counts(batch) if isinstance(self.task, CountsLossItems) else {}
+        if self.contrastive:
+            counts = {"": count_anchors(batch["labels"])}
         return {ROWS: len(batch["row"]), **counts}
 
     def poll_stop(self) -> None:
@@ -204,7 +221,11 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         return (loss, outputs) if return_outputs else loss
 
     def forward(self, model: nn.Module, inputs: Batch, labels: Any) -> Any:
-        """The model's outputs, with logits of the vocabulary only where the loss needs them."""
+        """The model's outputs, with logits of the vocabulary only where the loss needs them, or the texts' vectors."""
+        if self.contrastive:
+            with reading_vectors(self.model) as vectors:
+                outputs = model(**inputs)
+            return {**outputs, VECTORS: vectors[0]}
         if labels is None or not isinstance(self.task, ScoresTokens):
             return model(**inputs)
         with logits_only_at(self.model, self.task.loss_positions(labels)):

@@ -1,0 +1,94 @@
+"""The section `training` of a recipe; never imports torch."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from warmstart.options import OneOf, Options
+from warmstart.recipe.fields import Fraction
+from warmstart.runtime import plugins
+
+_NOT_CONTRASTIVE = {
+    "batch_tokens": "draws batches by label",
+    "batching": "draws batches by label",
+    "label_smoothing": "does not use the classifier",
+    "r_drop": "does not use the classifier",
+    "early_stopping_patience": "does not train the classifier, by which dev rows would be judged",
+}
+"""What cannot be set with a contrastive loss, and why."""
+
+
+class TrainingOptions(Options):
+    """How the model is trained."""
+
+    learning_rate: Annotated[float, Field(gt=0)] = 5e-5
+    """The peak learning rate."""
+    lr_schedule: Annotated[str, OneOf(lambda: plugins.names("schedules"))] = "linear"
+    """The learning rate schedule after the warm-up."""
+    warmup: Annotated[float, Field(ge=0)] = 0.1
+    """Warm-up, during which the learning rate rises to its peak: a share of all steps if below 1, otherwise a number of
+    steps."""
+    lr_ratio: Annotated[float, Field(ge=1)] = 32.0
+    """The ratio of the peak learning rate to the lowest, for `slanted-triangular` and `reverse-annealing`."""
+    epochs: Annotated[float, Field(gt=0)] | None = None
+    """The number of epochs. Default: 3, or more if `min_steps` requires it."""
+    min_steps: Annotated[int, Field(ge=1)] | None = 300
+    """The minimum number of optimizer steps if `epochs` is not set: small data is then trained on for more epochs.
+    `null` for no minimum."""
+    max_steps: Annotated[int, Field(ge=1)] | None = None
+    """The maximum number of optimizer steps, whatever `epochs` is."""
+    batch_size: Annotated[int, Field(ge=1)] = 32
+    """Rows per optimizer step, in each process."""
+    batch_tokens: Annotated[int, Field(ge=1)] | None = None
+    """Instead of `batch_size`: tokens per optimizer step, in each process, filled with rows of similar length."""
+    batching: Literal["by-length", "random"] = "by-length"
+    """How rows are batched: `by-length`, rows of similar length together, so that there is little padding; or at
+    `random`."""
+    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    """Weight decay of AdamW; biases and layer norms are excluded."""
+    max_grad_norm: Annotated[float, Field(ge=0)] = 1.0
+    """Gradients are clipped to this norm; 0 for no clipping."""
+    adam_bias_correction: bool = True
+    """Whether to use Adam's bias correction. BERT's original optimizer did not, which made some seeds fail."""
+    label_smoothing: Fraction = 0.0
+    """The share of the target probability that is spread evenly over all labels."""
+    r_drop: Annotated[float, Field(ge=0)] = 0.0
+    """Weight of the R-Drop loss, the divergence between two forward passes with different dropout; 0 for no R-Drop."""
+    loss: Literal["default", "supervised-contrastive"] = "default"
+    """The loss: `default`, that of the task; or `supervised-contrastive` (Khosla et al. 2020), for `classify` with one
+    label a row and `head.type: linear`, which draws the vectors of texts of one label together. Batches are then drawn
+    by label, so that every row has company. The classifier on top is not trained: it stays as it was initialized, and
+    weight decay does not touch it; so solve it, before the training or after it, by a regression."""
+    temperature: Annotated[float, Field(gt=0)] = 0.1
+    """The temperature of `loss: supervised-contrastive`: the lower, the more the most similar rows matter."""
+    average_last_epochs: Annotated[int, Field(ge=1)] = 1
+    """Average the weights at the end of each of the last N epochs; 1 to use the final weights alone."""
+    early_stopping_patience: Annotated[int, Field(ge=1)] | None = None
+    """Evaluate on the dev rows after every epoch, stop after this many epochs without improvement, and keep the best
+    weights. Default: no early stopping."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """Floating-point precision of the training. auto: bf16 if the hardware supports it, otherwise fp32."""
+
+    @model_validator(mode="after")
+    def _temperature_needs_its_loss(self) -> Self:
+        if self.loss == "default" and self.temperature != type(self).model_fields["temperature"].default:
+            raise ValueError(
+                f"temperature: found {self.temperature}, but loss is default; set loss: supervised-contrastive"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _a_contrastive_loss_stands_alone(self) -> Self:
+        if self.loss == "default":
+            return self
+        for name, reason in _NOT_CONTRASTIVE.items():
+            value = getattr(self, name)
+            if value != type(self).model_fields[name].default:
+                raise ValueError(f"{name}: found {value}, but loss: {self.loss} {reason}; leave one of them out")
+        if self.batch_size < 4:
+            raise ValueError(
+                f"batch_size: found {self.batch_size}, but loss: {self.loss} compares pairs of rows; expected 4 or more"
+            )
+        return self
