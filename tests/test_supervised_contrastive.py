@@ -22,6 +22,7 @@ CONTRASTIVE = {
     "training": {**FAST["training"], "epochs": 3, "loss": "supervised-contrastive"},
     "head": {"type": "linear"},
 }
+PROBE = {"init": "linear-probe"}
 LABELS = st.lists(st.integers(0, 6), min_size=1, max_size=120)
 
 
@@ -157,6 +158,17 @@ def test_the_encoder_is_trained_and_the_classifier_is_not(whole, fit, tmp_path):
     assert all(torch.equal(start[name], end[name]) for name in classifier)
     moved = [name for name in end if ".layer." in name and not torch.equal(start[name], end[name])]
     assert len(moved) > 30
+
+
+def test_a_classifier_that_starts_from_a_probe_keeps_the_solution(fit, tmp_path):
+    """With or without steps that move the encoder; the head is linear without being asked for."""
+    training = CONTRASTIVE["training"]
+    short, long = (
+        saved_weights(fit(tmp_path / f"{rate}", training={**training, "learning_rate": rate}, head=PROBE).model)
+        for rate in (1e-30, 3e-3)
+    )
+    assert all(torch.equal(short[name], long[name]) for name in short if "classifier" in name)
+    assert not all(torch.equal(short[name], long[name]) for name in short)
 
 
 def test_texts_of_a_label_come_closer(fit, tmp_path):

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 import torchrun_fit
+from small import saved_weights
 from tiny import save_tiny
 
 ORDERS = {
@@ -19,6 +20,7 @@ ORDERS = {
     "unfreezing": {"batching": "by-length"},
     "frozen": {"batching": "by-length"},
     "masked": {"batching": "by-length"},
+    "contrastive": {"loss": "supervised-contrastive"},
 }
 MORE = {
     "unfreezing": {"layers": {"unfreeze": "gradual"}},
@@ -28,9 +30,10 @@ MORE = {
         "task": {"name": "masked", "objective": "mlm+sop", "mlm_probability": [0.1, 0.5], "masking": "whole-word"},
         "trainer": {"logging_steps": 2},
     },
+    "contrastive": {"head": {"type": "linear"}},
 }
-ALIKE = ["random", "by-length", *MORE]
-ON = ["random", "by-length", "tokens"]
+ALIKE = ["random", "by-length", "unfreezing", "frozen", "masked"]
+ON = ["random", "by-length", "tokens", "contrastive"]
 PEOPLE = [{"text": f"alice {n} and bob", "entities": [{"start": 0, "end": 5, "label": "PER"}]} for n in range(21)]
 
 
@@ -67,9 +70,10 @@ def folder(tmp_path_factory, files, encoder):
         torchrun_fit.fit(**(of(f"one-{order}", 32, order, calm) | more))
         shared.append(of(f"two-{order}", 16, order, calm) | more)
     for order in ON:  # with dropout
-        shared.append(of(f"left-{order}", 4, order, encoder))
-        shared.append(of(f"stopped-{order}", 4, order, encoder, stop=4))
-        shared.append(of(f"stopped-{order}", 4, order, encoder, noted=f"again-{order}"))
+        more = MORE.get(order, {})
+        shared.append(of(f"left-{order}", 4, order, encoder) | more)
+        shared.append(of(f"stopped-{order}", 4, order, encoder, stop=4) | more)
+        shared.append(of(f"stopped-{order}", 4, order, encoder, noted=f"again-{order}") | more)
     for out, batch in (("one-several", 16), ("two-several", 8)):
         shared.append(several(folder, out, batch, calm))
     torchrun_fit.several(**shared.pop(-2))
@@ -104,7 +108,7 @@ def noted(folder, out, count=2):
 
 
 def weights(out):
-    return load_file(out / "model" / "model.safetensors")
+    return saved_weights(out / "model")
 
 
 @pytest.mark.parametrize("order", ALIKE)

@@ -59,8 +59,9 @@ class TrainingOptions(Options):
     loss: Literal["default", "supervised-contrastive"] = "default"
     """The loss: `default`, that of the task; or `supervised-contrastive` (Khosla et al. 2020), for `classify` with one
     label a row and `head.type: linear`, which draws the vectors of texts of one label together. Batches are then drawn
-    by label, so that every row has company. The classifier on top is not trained: it stays as it was initialized, and
-    weight decay does not touch it; so solve it, before the training or after it, by a regression."""
+    by label, so that every row has another of its label beside it. The classifier gets no gradient and is frozen, so
+    that weight decay does not move it either: have it solved by a regression, with `head.init: linear-probe` and
+    `head.refit: true`."""
     temperature: Annotated[float, Field(gt=0)] = 0.1
     """The temperature of `loss: supervised-contrastive`: the lower, the more the most similar rows matter."""
     average_last_epochs: Annotated[int, Field(ge=1)] = 1
