@@ -1,7 +1,9 @@
 """A head that starts as the solution of a linear model on the encoder's features."""
 
+import csv
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -147,13 +149,37 @@ def test_training_starts_from_the_solution(encoder, files, tmp_path):
     assert run.metrics["test"]["accuracy"] == solved.metrics["test"]["accuracy"]
 
 
-def test_a_crash_changes_nothing_and_the_probe_is_not_fitted_again(encoder, files, tmp_path, monkeypatch):
+def test_a_head_that_is_refitted_is_the_solution_on_the_features_of_the_trained_encoder(encoder, files, tmp_path):
+    settings = {"model": encoder, "train": files["train"], "test": files["test"]}
+    few = {**PROBE, "training": {**FAST["training"], "max_steps": 6}}
+    plain = warmstart.fit(**settings, out=tmp_path / "plain", **few)
+    run = warmstart.fit(**settings, out=tmp_path / "run", **{**few, "head.refit": True})
+    one, two = saved_weights(plain.model), saved_weights(run.model)
+    assert all(torch.equal(one[name], two[name]) for name in one if name.startswith("encoder."))
+    assert not torch.equal(one["classifier.weight"], two["classifier.weight"])
+    predictor = warmstart.load(run.folder)
+    with Path(files["train"]).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    with torch.no_grad():
+        batch = predictor.tokenizer([row["text"] for row in rows], padding=True, return_tensors="pt")
+        vectors = predictor.engine.model.features(**batch).numpy()
+    targets = np.array([predictor.task.labels.ids[row["label"]] for row in rows])
+    strength = run.training.linear_probe.strength
+    scale = np.sqrt((vectors**2).sum(axis=1).mean())
+    expected = LogisticRegression(C=strength, max_iter=1000, tol=1e-6).fit(vectors / scale, targets)
+    weight = two["classifier.weight"].numpy()
+    assert np.allclose((weight[1] - weight[0]) * scale, expected.coef_[0], rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_a_crash_changes_nothing_and_the_probe_is_not_fitted_again(encoder, files, tmp_path, monkeypatch, refit):
     settings = {"model": encoder, "train": files["train"], "test": files["test"], "checkpoints": {"every_steps": 2}}
-    whole = warmstart.fit(**settings, out=tmp_path / "whole", **PROBE)
+    settings |= {**PROBE, "head.refit": refit}
+    whole = warmstart.fit(**settings, out=tmp_path / "whole")
     with pytest.raises(Crash):
-        warmstart.fit(**settings, out=tmp_path / "run", **PROBE, progress=Trouble(step=5, what=crash))
+        warmstart.fit(**settings, out=tmp_path / "run", progress=Trouble(step=5, what=crash))
     monkeypatch.setattr("warmstart.pipeline.linear_probe.fit_probe", None)
-    again = warmstart.fit(**settings, out=tmp_path / "run", **PROBE)
+    again = warmstart.fit(**settings, out=tmp_path / "run")
     assert weight_bytes(again.model) == weight_bytes(whole.model) != {}
     assert again.training.linear_probe.value == whole.training.linear_probe.value
 

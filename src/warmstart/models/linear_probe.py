@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -66,6 +66,12 @@ class LinearProbe:
         return _outputs(vectors, self.weight, self.bias)
 
 
+def fit_head(vectors: Vectors, targets: Targets, kind: ProbeKind, outputs: int, strength: float) -> LinearProbe:
+    """Fit a probe of a known strength; `fit_probe` chooses it."""
+    weight, bias = _Solver(kind, outputs, _scale(vectors)).solve(vectors, targets, strength)
+    return LinearProbe(weight, bias, strength, len(targets), ())
+
+
 def fit_probe(vectors: Vectors, targets: Targets, kind: ProbeKind, outputs: int, seed: int = 0) -> LinearProbe:
     """Fit a probe to vectors and their targets, its strength chosen by cross-validation.
 
@@ -73,8 +79,7 @@ def fit_probe(vectors: Vectors, targets: Targets, kind: ProbeKind, outputs: int,
         targets: Ids of labels; a matrix of 0 and 1 with a column for each label; or numbers.
         outputs: How many outputs the head has: labels, or 1.
     """
-    scale = float(np.sqrt(np.mean(np.sum(np.square(vectors, dtype=np.float64), axis=1)))) or 1.0
-    solver = _Solver(kind, outputs, scale)
+    solver = _Solver(kind, outputs, _scale(vectors))
     chosen = np.array(sample_rows(labels_of(targets, kind), len(targets), MAX_FOLD_ROWS, seed))
     folds = _folds(targets[chosen], kind, seed)
     strength = STRENGTHS[kind][1]
@@ -92,13 +97,17 @@ def fit_probe(vectors: Vectors, targets: Targets, kind: ProbeKind, outputs: int,
         }
         strength = min(losses, key=losses.__getitem__)
         held_out = tuple((chosen[test].tolist(), out) for test, out in tried[strength])
-    weight, bias = solver.solve(vectors, targets, strength)
-    return LinearProbe(weight, bias, strength, len(targets), held_out)
+    return replace(fit_head(vectors, targets, kind, outputs, strength), held_out=held_out)
 
 
 def labels_of(targets: Targets, kind: ProbeKind) -> list[object] | None:
     """The label of each row, where it has exactly one."""
     return targets.tolist() if kind == "logistic" else None
+
+
+def _scale(vectors: Vectors) -> float:
+    """The length of vectors, as the root of the mean square."""
+    return float(np.sqrt(np.mean(np.sum(np.square(vectors, dtype=np.float64), axis=1)))) or 1.0
 
 
 def _outputs(vectors: Vectors, weight: Vectors, bias: Vectors) -> Vectors:

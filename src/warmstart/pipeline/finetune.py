@@ -93,6 +93,8 @@ class PreparedTraining:
     """Where features of the encoder as it is before training are stored, where they are needed."""
     probe: bool
     """Whether the head starts from a linear probe."""
+    refit: bool
+    """Whether the head is solved once more after training."""
     stage: str
     """The stage's folder in the run."""
     monitor: ForgettingMonitor | None = None
@@ -167,6 +169,7 @@ def prepare_training(
         frozen=frozen,
         features=work / "features.arrow",
         probe=recipe.head.init == PROBE,
+        refit=recipe.head.refit,
         stage=f"stages/{number:02d}-finetune",
         monitor=monitor,
     )
@@ -234,7 +237,7 @@ def finetune(
     if processes.is_main_process():
         # A model without its stage is from a run that was stopped between the two, and is written again.
         shutil.rmtree(folder / "model", ignore_errors=True)
-    rows, probe = _features(ready, folder, progress)
+    rows, start, probe = _features(ready, folder, progress)
     # What the Trainer itself writes, such as a tracker's logs, stays with the run.
     own = folder / "trainer"
     monitoring = _monitoring(ready)
@@ -250,6 +253,8 @@ def finetune(
         return
     if ready.lora:
         merge_lora(loaded.model)
+    if ready.refit and start is not None and probe is not None:
+        start.refit(probe.strength, progress)
     if isinstance(task, TunesOnDev) and ready.dev is not None:
         task = task.tune(*predict_rows(ready.predictor, ready.dev, progress))
     save(loaded.model, tokenizer, task, ready.window, folder / "model")
@@ -262,18 +267,20 @@ def finetune(
         shutil.rmtree(saving.checkpoints.folder, ignore_errors=True)
 
 
-def _features(ready: PreparedTraining, folder: Path, progress: Progress) -> tuple[Dataset, ProbeRecord | None]:
+def _features(
+    ready: PreparedTraining, folder: Path, progress: Progress
+) -> tuple[Dataset, ProbeStart | None, ProbeRecord | None]:
     """The rows to train on, with their features if the encoder is frozen, and the probe that the head starts from."""
-    rows, probe = ready.rows, None
+    rows = ready.rows
     writer = FeatureWriter(ready.loaded.model, ready.task, ready.tokenizer, ready.settings.precision)
     if ready.frozen:
         with processes.main_process_first():
             rows = writer.write(rows, ready.features, progress)
-    if ready.probe:
-        features = rows if ready.frozen else None
-        start = ProbeStart(writer, ready.train, ready.rows, features, ready.features, ready.settings.seed)
-        probe = start.start(folder, progress)
-    return rows, probe
+    if not ready.probe:
+        return rows, None, None
+    features = rows if ready.frozen else None
+    start = ProbeStart(writer, ready.train, ready.rows, features, ready.features, ready.settings.seed)
+    return rows, start, start.start(folder, progress)
 
 
 def _record(ready: PreparedTraining, trained: TrainingResult, probe: ProbeRecord | None) -> TrainingRecord:

@@ -1,4 +1,5 @@
-"""`head.init: linear-probe`: the head starts as the solution of a linear model on the encoder's features.
+"""`head.init: linear-probe`: the head starts as the solution of a linear model on the encoder's features; and
+`head.refit`: it is solved once more, on those of the encoder after training.
 
 It is published in the run's folder before training, so that a run that resumes starts from the very same head.
 """
@@ -21,7 +22,17 @@ from warmstart.evaluation.records import linear_probe as probe_record
 from warmstart.evaluation.records.files import read_record, write_record
 from warmstart.evaluation.records.linear_probe import ProbeRecord
 from warmstart.evaluation.statistics import over_seeds
-from warmstart.models.linear_probe import MAX_ROWS, LinearProbe, ProbeKind, Targets, fit_probe, labels_of, sample_rows
+from warmstart.models.linear_probe import (
+    MAX_ROWS,
+    LinearProbe,
+    ProbeKind,
+    Targets,
+    Vectors,
+    fit_head,
+    fit_probe,
+    labels_of,
+    sample_rows,
+)
 from warmstart.pipeline.frozen_features import FeatureWriter
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
@@ -80,24 +91,41 @@ class ProbeStart:
         head.load_state_dict(load_file(target / _HEAD))
         return read_record(ProbeRecord, target / probe_record.FILE)
 
+    def refit(self, strength: float, progress: Progress) -> None:
+        """Fit the head anew to the features that the encoder gives now, with the strength of the first probe.
+
+        Its own cross-validation would mislead: the encoder has learned from the rows that are held out.
+        """
+        vectors, labels, _ = self._read(None, progress)
+        task, outputs = cast(HasLinearProbe, self.writer.task), self.writer.model.num_labels
+        probe = fit_head(vectors, labels, task.probe_kind, outputs, strength)
+        head = cast("PooledForSequenceClassification", self.writer.model).classifier
+        head.load_state_dict({"weight": torch.from_numpy(probe.weight), "bias": torch.from_numpy(probe.bias)})
+
+    def _read(self, features: Dataset | None, progress: Progress) -> tuple[Vectors, Targets, Targets]:
+        """Vectors and targets of all rows, or of a sample, and their numbers."""
+        kind = cast(HasLinearProbe, self.writer.task).probe_kind
+        labels = _targets(self.rows["labels"], kind, self.writer.model.num_labels)
+        chosen = np.array(sample_rows(labels_of(labels, kind), len(labels), MAX_ROWS, self.seed))
+        if features is None:
+            features = self.writer.write(self.rows.select(chosen), self.path, progress)
+        else:
+            features = features.select(chosen)
+        vectors = np.asarray(features.with_format("numpy", columns=["vectors"])[:]["vectors"])
+        return vectors, labels[chosen], chosen
+
     def _publish(self, target: Path, progress: Progress) -> None:
         started = time.monotonic()
         task = cast(HasLinearProbe, self.writer.task)
-        outputs = self.writer.model.num_labels
-        labels = _targets(self.rows["labels"], task.probe_kind, outputs)
-        chosen = np.array(sample_rows(labels_of(labels, task.probe_kind), len(labels), MAX_ROWS, self.seed))
-        features = self.features.select(chosen) if self.features is not None else None
-        if features is None:
-            features = self.writer.write(self.rows.select(chosen), self.path, progress)
-        vectors = np.asarray(features.with_format("numpy", columns=["vectors"])[:]["vectors"])
-        probe = fit_probe(vectors, labels[chosen], task.probe_kind, outputs, self.seed)
-        record = self._record(probe, chosen, labels, time.monotonic() - started)
+        vectors, labels, chosen = self._read(self.features, progress)
+        probe = fit_probe(vectors, labels, task.probe_kind, self.writer.model.num_labels, self.seed)
+        record = self._record(probe, chosen, time.monotonic() - started)
         progress.log(record.sentence)
         with publish(target) as staging:
             save_file({"weight": torch.from_numpy(probe.weight), "bias": torch.from_numpy(probe.bias)}, staging / _HEAD)
             write_record(record, staging / probe_record.FILE)
 
-    def _record(self, probe: LinearProbe, chosen: Targets, labels: Targets, seconds: float) -> ProbeRecord:
+    def _record(self, probe: LinearProbe, chosen: Targets, seconds: float) -> ProbeRecord:
         task = self.writer.task
         answers, numbers = list(self.train.column("label")), np.array(self.rows["row"])[chosen]
         scores = []
@@ -110,7 +138,7 @@ class ProbeStart:
             method=_METHODS[cast(HasLinearProbe, task).probe_kind],
             strength=probe.strength,
             rows=probe.rows,
-            of_rows=len(labels),
+            of_rows=len(self.rows),
             metric=task.headline,
             folds=len(scores),
             value=estimate.mean if scores else None,

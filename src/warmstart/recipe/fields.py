@@ -272,6 +272,9 @@ class HeadOptions(Options):
     `linear-probe`, the solution of a logistic regression (for `score`, a ridge regression) on the encoder's features
     before training. With `layers.freeze: encoder` that solution is the model, and nothing is trained unless `epochs` or
     `max_steps` is set."""
+    refit: bool = False
+    """Whether the head is solved once more by that regression after training, on the features of the trained encoder.
+    For `init: linear-probe`."""
     reuse: bool = True
     """Whether to reuse the head that the model comes with, if its labels are those of the data."""
 
@@ -286,6 +289,8 @@ class HeadOptions(Options):
     @model_validator(mode="after")
     def _a_probe_is_linear(self) -> Self:
         if self.init != "linear-probe":
+            if self.refit:
+                raise ValueError(f"refit: found true, but init is {self.init}; set init: linear-probe")
             return self
         for name, value, refused in (
             ("type", self.type, {"pooler", "mlp", "bilstm"}),
