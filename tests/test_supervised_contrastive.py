@@ -181,6 +181,15 @@ def test_texts_of_a_label_come_closer(fit, tmp_path):
     assert least - 1e-3 < losses[-1] < least + 0.2
 
 
+def test_a_refitted_classifier_tells_the_tuned_vectors_apart(fit, files, tmp_path):
+    training = {**CONTRASTIVE["training"], "temperature": 1.0, "epochs": 12}
+    stale, refitted = (
+        fit(tmp_path / f"{refit}", training=training, head={**PROBE, "refit": refit}, test=files["train"])
+        for refit in (False, True)
+    )
+    assert refitted.metrics["test"]["accuracy"] == 1 > stale.metrics["test"]["accuracy"]
+
+
 @pytest.mark.parametrize("steps", [(8,), (4, 9)])
 def test_a_crash_goes_on_to_the_bit(whole, fit, tmp_path, steps):
     for step in steps:
@@ -241,7 +250,7 @@ def test_a_task_without_one_label_a_row_is_refused(fit, files, tmp_path, task, t
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"temperature": 0.5}, r"temperature: found 0\.5, but loss is default; set loss: supervised-contrastive"),
+        ({"temperature": 0.5}, r"temperature: found 0\.5, but loss is auto; set loss: supervised-contrastive"),
         ({"loss": "supervised-contrastive", "temperature": 0}, "greater than 0"),
         ({"loss": "supervised-contrastive", "r_drop": 1.0}, r"r_drop: found 1\.0.*leave one of them out"),
         ({"loss": "supervised-contrastive", "label_smoothing": 0.1}, r"label_smoothing: found 0\.1"),
