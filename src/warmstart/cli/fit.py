@@ -111,7 +111,9 @@ def _brief(run: RunFolder) -> dict[str, Any]:
 
     training = as_json(run.training)
     return {
-        name: training[name] for name in ("steps", "seconds", "precision", "window", "linear_probe") if name in training
+        name: training[name]
+        for name in ("steps", "seconds", "precision", "window", "linear_probe", "rules")
+        if name in training
     }
 
 
@@ -135,6 +137,8 @@ def _show(run: RunFolder) -> None:
         rows |= {f"{part} {name}": value for name, value in metrics.items()}
     if training.linear_probe:
         rows["linear probe"] = training.linear_probe.score
+    if training.rules:
+        rows["by rule"] = ", ".join(rule.sentence for rule in training.rules)
     rows |= {
         "training rows": run.data.parts["train"].rows,
         "window": screen.window(training.window),

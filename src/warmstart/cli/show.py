@@ -219,7 +219,8 @@ def _rows(run: RunFolder) -> dict[str, object]:
     """The facts of a run, by name."""
     from warmstart.cli import screen
 
-    recipe, training = run.recipe, run.recipe.training
+    recipe = run.completed_recipe if run.finished else run.recipe
+    training = recipe.training
     rows: dict[str, object] = {"task": recipe.task.name, "model": recipe.model, "finished": run.finished}
     for part, about in run.data.parts.items():
         rows[part] = f"{about.rows:,} rows of {', '.join(about.files)}"

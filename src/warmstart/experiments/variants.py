@@ -19,6 +19,9 @@ PLAIN: Values = {
     "training.lr_schedule": "linear",
     "training.warmup": 0.1,
     "training.batching": "by-length",
+    "training.loss": "task",
+    "head.init": "random",
+    "head.refit": False,
 }
 """What a script around `transformers.Trainer` does by default, except that batches are grouped by length: that saves
 time, and no change in accuracy could be measured."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from warmstart.evaluation.records import forgetting as forgetting_record
 from warmstart.evaluation.records import training as training_record
 from warmstart.evaluation.records.files import write_record
 from warmstart.evaluation.records.linear_probe import ProbeRecord
-from warmstart.evaluation.records.training import TrainingRecord, WindowRecord
+from warmstart.evaluation.records.training import RuleRecord, TrainingRecord, WindowRecord
 from warmstart.inference.engines.torch import TorchEngine
 from warmstart.inference.predictor import Predictor
 from warmstart.models.added_tokens import add_tokens
@@ -97,6 +97,8 @@ class PreparedTraining:
     """Whether the head is solved once more after training."""
     stage: str
     """The stage's folder in the run."""
+    rules: Sequence[RuleRecord] = ()
+    """What rules decided of the recipe."""
     monitor: ForgettingMonitor | None = None
     """Measures what the encoder forgets, where the recipe asks for it."""
 
@@ -169,7 +171,7 @@ def prepare_training(
         frozen=frozen,
         features=work / "features.arrow",
         probe=recipe.head.init == PROBE,
-        refit=recipe.head.refit,
+        refit=bool(recipe.head.refit),
         stage=f"stages/{number:02d}-finetune",
         monitor=monitor,
     )
@@ -298,6 +300,7 @@ def _record(ready: PreparedTraining, trained: TrainingResult, probe: ProbeRecord
             {"epoch": entry["epoch"], "step": entry["step"], "value": entry["value"]} for entry in trained.evaluations
         ],
         linear_probe=probe,
+        rules=list(ready.rules),
     )
 
 

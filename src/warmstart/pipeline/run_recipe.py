@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from warmstart.errors import RecipeError
@@ -18,6 +19,7 @@ from warmstart.evaluation.run import ENVIRONMENT, RunFolder, begin_run
 from warmstart.inference.predictor import Predictor
 from warmstart.models.from_scratch import EncoderShape, make_encoder
 from warmstart.models.language_model import pair_head_note
+from warmstart.models.loading import load_config
 from warmstart.pipeline.claim import claimed
 from warmstart.pipeline.earlier_stages import EarlierStage, stages_before, with_reference
 from warmstart.pipeline.finetune import PreparedTraining, check_before_stages, finetune, prepare_training, saving_of
@@ -25,6 +27,7 @@ from warmstart.pipeline.multitask import train_multitask
 from warmstart.pipeline.multitask_recipes import MultitaskStage
 from warmstart.pipeline.prepare import Parts, Rows, read_rows
 from warmstart.pipeline.reuse import find_finetuning, register_finetuning, reuse_finetuning
+from warmstart.pipeline.rules import with_rules
 from warmstart.pipeline.stage_store import locked_stage
 from warmstart.recipe import Recipe
 from warmstart.runtime import processes
@@ -72,6 +75,7 @@ def run_recipe(
                 check_before_stages(recipe, parts)
         start = _run_stages(recipe, stages, progress, resume_anyway)
         with processes.main_process_first():
+            start, rules = with_rules(start, parts, load_config(start.model))
             reusable = stages and recipe.reuse_stages
             done = find_finetuning(start, parts, stages[-1], cache_folder()) if reusable else None
             if done is not None:
@@ -80,6 +84,9 @@ def run_recipe(
                     reuse_finetuning(done, folder, progress)
                 return RunFolder(folder)
             ready = prepare_training(start, parts, work, progress, len(stages) + 1, cache_folder())
+            ready = replace(ready, rules=rules)
+            if rules:
+                progress.log(f"by rule, since {rules[0].reason}: {', '.join(rule.sentence for rule in rules)}")
             _log_notices(ready, parts, progress)
             saving = saving_of(recipe, ready, folder, resume_anyway)
             if main:

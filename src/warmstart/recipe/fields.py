@@ -267,14 +267,14 @@ class HeadOptions(Options):
     otherwise `mean`; of a `bilstm`, `final`. The heads of `tag` and `span` read every token."""
     learning_rate: Annotated[float, Field(gt=0)] | None = None
     """A separate peak learning rate for the head. Default: `training.learning_rate`, as for the layers below it."""
-    init: Literal["random", "zero", "linear-probe"] = "random"
+    init: Literal["auto", "random", "zero", "linear-probe"] = "auto"
     """Initial weights of the head's last layer: `random`; `zero`, so that all answers start out equally likely; or
     `linear-probe`, the solution of a logistic regression (for `score`, a ridge regression) on the encoder's features
     before training. With `layers.freeze: encoder` that solution is the model, and nothing is trained unless `epochs` or
-    `max_steps` is set."""
-    refit: bool = False
+    `max_steps` is set. auto: by the rules for a new head."""
+    refit: bool | None = None
     """Whether the head is solved once more by that regression after training, on the features of the trained encoder.
-    For `init: linear-probe`."""
+    For `init: linear-probe`. Default: by the rules for a new head."""
     reuse: bool = True
     """Whether to reuse the head that the model comes with, if its labels are those of the data."""
 
@@ -289,7 +289,7 @@ class HeadOptions(Options):
     @model_validator(mode="after")
     def _a_probe_is_linear(self) -> Self:
         if self.init != "linear-probe":
-            if self.refit:
+            if self.refit and self.init != "auto":
                 raise ValueError(f"refit: found true, but init is {self.init}; set init: linear-probe")
             return self
         for name, value, refused in (

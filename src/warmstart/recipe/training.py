@@ -56,12 +56,12 @@ class TrainingOptions(Options):
     """The share of the target probability that is spread evenly over all labels."""
     r_drop: Annotated[float, Field(ge=0)] = 0.0
     """Weight of the R-Drop loss, the divergence between two forward passes with different dropout; 0 for no R-Drop."""
-    loss: Literal["default", "supervised-contrastive"] = "default"
-    """The loss: `default`, that of the task; or `supervised-contrastive` (Khosla et al. 2020), for `classify` with one
+    loss: Literal["auto", "task", "supervised-contrastive"] = "auto"
+    """The loss: that of the `task`; or `supervised-contrastive` (Khosla et al. 2020), for `classify` with one
     label a row and `head.type: linear`, which draws the vectors of texts of one label together. Batches are then drawn
     by label, so that every row has another of its label beside it. The classifier gets no gradient and is frozen, so
     that weight decay does not move it either: have it solved by a regression, with `head.init: linear-probe` and
-    `head.refit: true`."""
+    `head.refit: true`. auto: by the [rules](../explanation/rules.md)."""
     temperature: Annotated[float, Field(gt=0)] = 0.1
     """The temperature of `loss: supervised-contrastive`: the lower, the more the most similar rows matter."""
     average_last_epochs: Annotated[int, Field(ge=1)] = 1
@@ -74,15 +74,15 @@ class TrainingOptions(Options):
 
     @model_validator(mode="after")
     def _temperature_needs_its_loss(self) -> Self:
-        if self.loss == "default" and self.temperature != type(self).model_fields["temperature"].default:
+        if self.loss != "supervised-contrastive" and self.temperature != type(self).model_fields["temperature"].default:
             raise ValueError(
-                f"temperature: found {self.temperature}, but loss is default; set loss: supervised-contrastive"
+                f"temperature: found {self.temperature}, but loss is {self.loss}; set loss: supervised-contrastive"
             )
         return self
 
     @model_validator(mode="after")
     def _a_contrastive_loss_stands_alone(self) -> Self:
-        if self.loss == "default":
+        if self.loss != "supervised-contrastive":
             return self
         for name, reason in _NOT_CONTRASTIVE.items():
             value = getattr(self, name)

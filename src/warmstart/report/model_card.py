@@ -149,7 +149,7 @@ def _data(facts: RunFacts) -> str:
 def _training(facts: RunFacts) -> str:
     recipe, run = facts.run.recipe, facts.run
     versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
-    training = recipe.training
+    training = run.completed_recipe.training
     return (
         f"Learning rate {training.learning_rate:g}, {training.lr_schedule} schedule, {run.training.steps:,} optimizer "
         f"steps, batch size {training.batch_size}, seed {recipe.seed}, {run.training.precision}. Versions: {versions}."

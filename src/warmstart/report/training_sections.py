@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from warmstart.evaluation.records.training import LogEntry
+from warmstart.evaluation.records.training import LogEntry, TrainingRecord
 from warmstart.models.learning_rates import layer_learning_rates
 from warmstart.report.blocks import (
     Block,
@@ -54,7 +54,12 @@ def curves(facts: RunFacts) -> Section | None:
         return None
     summary = f"{training.steps:,} optimizer steps in {training.seconds:,.0f} s, in {training.precision}."
     start = [Paragraph(f"The head started from a {probe.sentence}.")] if probe else []
-    return Section("curves", "Training", [Paragraph(summary), *start, *blocks])
+    by_rule = [Paragraph(f"By rule, since {training.rules[0].reason}: {_listed(training)}.")] if training.rules else []
+    return Section("curves", "Training", [Paragraph(summary), *by_rule, *start, *blocks])
+
+
+def _listed(training: TrainingRecord) -> str:
+    return ", ".join(rule.sentence for rule in training.rules)
 
 
 def _loss(history: Sequence[LogEntry]) -> ChartBlock:

@@ -90,6 +90,8 @@ def row_labels(rows: Rows) -> npt.NDArray[np.int64]:
     if not isinstance(rows, datasets.Dataset):
         return np.array([row["labels"] for row in rows], dtype=np.int64)
     if "labels" not in rows.column_names or not pa.types.is_integer(rows.features.arrow_schema.field("labels").type):
-        raise RecipeError("training.loss: supervised-contrastive needs rows with one label each; set default")
+        raise RecipeError(
+            "training.loss: supervised-contrastive needs rows with one label each; set training.loss: task"
+        )
     labels: npt.NDArray[np.int64] = rows.select_columns(["labels"]).with_format("arrow")[:]["labels"].to_numpy()
     return labels

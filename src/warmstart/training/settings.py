@@ -71,7 +71,7 @@ class Settings:
     adam_bias_correction: bool = True
     label_smoothing: float = 0.0
     r_drop: float = 0.0
-    loss: str = "default"
+    loss: str = "task"
     temperature: float = 0.1
     average_last_epochs: int = 1
     early_stopping_patience: int | None = None

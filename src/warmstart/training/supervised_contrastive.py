@@ -83,7 +83,7 @@ def check_contrastive(model: nn.Module, task: TrainableTask, settings: Settings)
     """Refuse a task, a head or layers that the loss cannot train."""
     refusal = f"training.loss: found {SUPERVISED_CONTRASTIVE}, but"
     if not (isinstance(task, ComparesRows) and task.has_row_labels):
-        raise RecipeError(f"{refusal} {task.name} does not give each row one label here; set default")
+        raise RecipeError(f"{refusal} {task.name} does not give each row one label here; set training.loss: task")
     if task.loss(settings.label_smoothing) is not None:
         raise RecipeError(f"{refusal} it has no class weights or label smoothing; leave task.class_weight out")
     linear = isinstance(model, PooledForSequenceClassification) and model.config.head_type == "linear"

@@ -30,6 +30,20 @@ class WindowRecord(Window):
 
 
 @dataclass(frozen=True)
+class RuleRecord:
+    """A field that the recipe left open and a rule decided."""
+
+    field: str
+    value: str | int | bool
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """The field as a recipe has it."""
+        return f"{self.field}: {str(self.value).lower()}"
+
+
+@dataclass(frozen=True)
 class TrainingRecord:
     """What a fine-tuning did."""
 
@@ -49,6 +63,8 @@ class TrainingRecord:
     """Where dev was measured during training, one entry per epoch."""
     linear_probe: ProbeRecord | None = field(default=None, metadata=OPTIONAL)
     """The linear probe that the head started from."""
+    rules: list[RuleRecord] = field(default_factory=list, metadata=OPTIONAL)
+    """Fields that the recipe left open, with their values."""
 
 
 @dataclass(frozen=True)
