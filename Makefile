@@ -84,6 +84,11 @@ bench-corpus:  ## Memory of a pre-training on a corpus of N= documents and on on
 results-scratch:  ## A small encoder from nothing but wikitext-2 (N= optimizer steps). About half an hour.
 	@$(PYTHON) benchmarks/scratch.py $(SIZE)
 
+.PHONY: results-defaults
+results-defaults:  ## What `fit` gives with no option set, beside what else could be used (ARGS="--sets trec --seeds 2"). Hours; resumes.
+	@$(PYTHON) studies/prepare.py
+	@OMP_NUM_THREADS=1 $(PYTHON) -m warmstart.cli.main study defaults --model $$(../shared/weights/get.py minilm) $(ARGS) --json
+
 .PHONY: results-stages
 results-stages:  ## What a stage before the fine-tuning is worth (N= seeds; ARGS="--sets rt --variants plain"). Hours.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/stages.py $(SIZE) $(ARGS)

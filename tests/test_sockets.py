@@ -64,6 +64,7 @@ def test_no_verb_opens_a_socket_for_local_use(encoder, files, tmp_path):
         ["features", files["test"], "--model", encoder, "--out", tmp_path / "vectors.npy"],
         ["stages"],
         ["sweep", recipe, "--search", "training.learning_rate=1e-4,1e-3", "--out", tmp_path / "sweep"],
+        ["scout", files["train"], "--models", encoder, "--out", tmp_path / "scout"],
         ["study", study, "--model", encoder, "--work", tmp_path / "work"],
         ["report", run],
         ["show", run],

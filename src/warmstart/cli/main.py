@@ -34,6 +34,7 @@ VERBS = {
     "features": "Extract an embedding of each text in a file, from any layer of an encoder.",
     "stages": "List the cached stages, explain why those of a recipe are not cached, or remove some.",
     "sweep": "Search the hyperparameters of a recipe by the score on its dev rows, or show a search.",
+    "scout": "Compare encoders on your data, each by a linear probe that takes seconds.",
     "study": "Measure methods beside each other, over sets, sizes and seeds, and write a page about it.",
     "report": "Write the report of a run, as one HTML file, and its model card.",
     "show": "Show a run, or the layers of a model.",

@@ -1,0 +1,61 @@
+"""warmstart scout: which encoder to start from, by a linear probe on each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warmstart.cli import options
+
+
+def command(
+    source: Annotated[str, typer.Argument(help="A data file to train on.", metavar="FILE")],
+    models: Annotated[
+        str, typer.Option("--models", help="The encoders to compare, with commas.", metavar="MODEL,MODEL…")
+    ],
+    task: options.Task = None,
+    text: options.Text = None,
+    pair: options.Pair = None,
+    label: options.Label = None,
+    column: options.Columns = None,
+    test: options.Test = None,
+    max_tokens: options.MaxTokens = None,
+    set_: options.Sets = None,
+    out: Annotated[
+        str | None, typer.Option("--out", help="The folder of the runs. Default: scouts/ and the file's name.")
+    ] = None,
+    plot: Annotated[
+        str | None, typer.Option("--plot", help="Write a picture, score over speed, to this file.", metavar="FILE.svg")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Compare encoders on your data, each by a linear probe that takes seconds."""
+    values = dict(locals())
+    from dataclasses import asdict
+
+    from warmstart.cli import screen
+    from warmstart.experiments.scout import plot_scout, scout
+
+    fields = {"data.train": source, **options.recipe_fields(values, options.DATA), **options.parse_sets(set_)}
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    folder = out or Path("scouts") / Path(source).name.partition(".")[0]
+    results = scout(fields, names, folder, screen.Bars())
+    if plot:
+        plot_scout(results, Path(plot))
+    if json:
+        screen.print_json([asdict(one) for one in results])
+        return
+    rows = [
+        {
+            "encoder": one.model.rstrip("/").rpartition("/")[2],
+            one.metric: "too few rows" if one.value is None else f"{one.value:.3f} ± {one.half_width or 0.0:.3f}",
+            "seconds": f"{one.seconds:.0f}",
+            "texts/s": f"{one.texts_per_second:,.0f}",
+            "MB": f"{one.megabytes:.0f}",
+        }
+        for one in results
+    ]
+    screen.grid("linear probes, by cross-validation on the training rows", rows)
+    screen.console.print(f"Next: warmstart fit {source} --model {results[0].model}", markup=False, highlight=False)
