@@ -33,6 +33,7 @@ ALLOWED = {
     "inference/search.py": {"score", "rank"},  # fields of answers
     "cli/answer_tables.py": {"score", "rank"},  # columns of a table
     "cli/search_documents.py": {"rank", "score"},  # fields of a search result
+    "recipe/study.py": {"classify", "score"},  # the tasks that a job of a peer can be about
     "cli/diagnosis_tables.py": {"score"},  # a column of a table
     "report/error_sections.py": {"score"},  # a column of a table
     "report/training_sections.py": {"score"},  # the label of an axis

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from warmstart.evaluation.records.training import RuleRecord
 from warmstart.models.sentence_transformers_folder import declared_pooling
 from warmstart.pipeline.model_start import PROBE, reused_config
-from warmstart.pipeline.prepare import Parts
+from warmstart.pipeline.prepare import Parts, fit_task
 from warmstart.recipe import HeadOptions, LayerOptions, Recipe, TrainingOptions
 from warmstart.training.settings import SUPERVISED_CONTRASTIVE
+from warmstart.training.trainable_task import ComparesRows
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -35,7 +36,8 @@ def with_rules(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> tuple[
     Args:
         config: The config of the recipe's model.
     """
-    labels = _few_rows(parts) if _applies(recipe, parts, config) else 0
+    task = fit_task(recipe, parts) if _applies(recipe, parts, config) else None
+    labels = _few_rows(parts) if isinstance(task, ComparesRows) and task.has_row_labels else 0
     if labels and (own := _set_by_user(recipe)):
         kept = RuleRecord("training.loss", "task", f"there are few rows a label, but {', '.join(own)} is set")
         return _completed(recipe), [kept]
@@ -67,7 +69,7 @@ def _completed(recipe: Recipe) -> Recipe:
 
 
 def _applies(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> bool:
-    """Whether the rule is about such a training: one label for one text, by a new head on an encoder of sentences.
+    """Whether the rule is about such a training: of single texts, by a new head on an encoder of sentences.
 
     Two texts read as one are left out: the vector of an encoder that never saw pairs says nothing about them.
     """
@@ -75,8 +77,6 @@ def _applies(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> bool:
     return (
         untouched
         and recipe.training.loss == "auto"
-        and recipe.task.name == "classify"
-        and not recipe.task.options.get("multi_label")
         and recipe.window.method != "slices"
         and "pair" not in parts.tables["train"].rows.column_names
         and reused_config(recipe, config) is None
