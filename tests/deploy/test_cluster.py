@@ -1,5 +1,7 @@
 """Starting Ray: what it raises becomes one line that says what to do, whatever its class is."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from warmstart.deploy import cluster
@@ -19,6 +21,9 @@ class SlowRay:
         self.calls.append("init")
         if self.calls.count("init") <= self.failures:
             raise self.error
+
+    def get_runtime_context(self):
+        return SimpleNamespace(gcs_address="")
 
     def shutdown(self) -> None:
         self.calls.append("shutdown")
