@@ -1,7 +1,7 @@
-"""`head.init: linear-probe`: the head starts as the solution of a linear model on the encoder's features; and
-`head.refit`: it is solved once more, on those of the encoder after training.
+"""The head by a linear model on the encoder's features: as its start, and once more after training.
 
-It is published in the run's folder before training, so that a run that resumes starts from the very same head.
+`head.init: linear-probe` publishes the solution in the run's folder before training, so that a run that resumes starts
+from the very same head. `head.refit` solves it again on the features of the trained encoder.
 """
 
 from __future__ import annotations
