@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from warmstart.errors import RecipeError
 from warmstart.recipe.study import StudySize
-from warmstart.storage.files import atomic_file
+from warmstart.storage.files import write_text
 
 ANSWER = "label"
 
@@ -41,7 +42,8 @@ def write_draw(file: Path, size: StudySize, seed: int, path: Path) -> None:
             f"column {ANSWER}"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path) as staging, staging.open("w", newline="", encoding="utf-8") as out:
-        writer = csv.DictWriter(out, columns)
-        writer.writeheader()
-        writer.writerows(draw(rows, size, seed))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(draw(rows, size, seed))
+    write_text(path, text.getvalue())

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from warmstart.errors import RunError
 from warmstart.evaluation.run_result import RunResult
 from warmstart.options import Values
-from warmstart.storage.files import atomic_file
+from warmstart.storage.files import write_text
 from warmstart.storage.json_files import read_text
 from warmstart.storage.locks import hold_lock
 
@@ -70,9 +70,7 @@ class FigureFile:
         with hold_lock(self.path.with_name(f".{self.path.name}.lock")):
             kept = {_name(line): line for line in self._lines()}
             kept[_name(own)] = own
-            with atomic_file(self.path) as staging:
-                text = "".join(json.dumps(kept[name]) + "\n" for name in sorted(kept))
-                staging.write_text(text, encoding="utf-8")
+            write_text(self.path, "".join(json.dumps(kept[name]) + "\n" for name in sorted(kept)))
 
     def _lines(self) -> list[Values]:
         if not self.path.is_file():
