@@ -107,7 +107,8 @@ of this means that these techniques do not help with more steps, more data or la
 **The defaults** of `warmstart fit` follow from this: small data is repeated until there are 300 steps
 (`training.min_steps`), with the stock head, a learning rate of 5e-5, a linear schedule and no layer-wise decay. They
 are better than plain fine-tuning on all three datasets, by 9, 63 and 14 points. With at most 32 rows per label, as on
-banking77, the defaults have since become a contrastive loss and a regression, which the rows of this page do not have. If you do not need to open the model
+banking77, the defaults have since become a contrastive loss and a regression, which the rows of this page do not have.
+If you do not need to open the model
 in plain `transformers`, try `head.pooling: mean` next, then a learning rate of 1e-4.
 """
 """What the tables say, in plain words; written by hand after looking at them."""
