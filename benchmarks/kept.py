@@ -8,36 +8,16 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from common import ROOT
 from warmstart.evaluation.run_result import RunResult
+from warmstart.studies.figures import KeptResult
 
 FOLDER = ROOT / "docs" / "results" / "figures"
 NOT_KEPT = ("folder", "task")
 """Fields of a result that only its run can use: the scores of rows, which need the task, are kept themselves."""
-
-
-@dataclass(frozen=True)
-class KeptResult(RunResult):
-    """A result whose run need not be there."""
-
-    of: tuple[str, ...] = ()
-    quality: tuple[float, ...] = ()
-
-    @property
-    def row_names(self) -> list[str]:  # type: ignore[override]
-        """As in `RunResult`."""
-        return list(self.of)
-
-    @property
-    def scores(self) -> Any:  # type: ignore[override]
-        """As in `RunResult`."""
-        return np.array(self.quality)
 
 
 def settings(of: Any) -> str:

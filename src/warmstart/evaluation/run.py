@@ -17,7 +17,8 @@ from warmstart.evaluation.records.forgetting import ForgettingRecord
 from warmstart.evaluation.records.format_version import check_format_version, write_format_version
 from warmstart.evaluation.records.metrics import Metrics, read_metrics
 from warmstart.evaluation.records.training import TrainingRecord
-from warmstart.recipe import Recipe, absolute, load_recipe, put
+from warmstart.recipe import Recipe, absolute, load_recipe
+from warmstart.recipe.sweep_files import settings_in
 from warmstart.storage.files import write_text
 from warmstart.storage.json_files import JsonObject, read_object
 from warmstart.tasks.base import Answer
@@ -56,10 +57,7 @@ class RunFolder:
     @cached_property
     def completed_recipe(self) -> Recipe:
         """The recipe with what rules decided where it leaves something open; of a finished run."""
-        values = self.recipe.model_dump(mode="json")
-        for rule in self.training.rules:
-            put(values, rule.field, rule.value)
-        return Recipe.check(values, str(self.folder))
+        return settings_in(self.recipe, {rule.field: rule.value for rule in self.training.rules}, str(self.folder))
 
     @cached_property
     def metrics(self) -> Metrics:

@@ -128,19 +128,25 @@ def _write_files(folder: Path, files: Mapping[str, object]) -> None:
         write_text(path, json.dumps(value, indent=2) + "\n")
 
 
+def optional_file(model: str, path: str) -> str | None:
+    """Where a file of a folder, or of a name on the Hugging Face Hub, is; None where there is none."""
+    file: str | None = cached_file(
+        model,
+        path,
+        _raise_exceptions_for_gated_repo=False,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )
+    return file
+
+
 def declared_pooling(model: str) -> str | None:
     """The pooling that an encoder of sentence-transformers was trained with; None where its files name none of ours.
 
     Args:
         model: A folder, or a name on the Hugging Face Hub.
     """
-    path = cached_file(
-        model,
-        "1_Pooling/config.json",
-        _raise_exceptions_for_gated_repo=False,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
-    )
+    path = optional_file(model, "1_Pooling/config.json")
     if path is None:
         return None
     values = read_object(Path(path), ModelError)

@@ -9,6 +9,7 @@ from warmstart.models.sentence_transformers_folder import declared_pooling
 from warmstart.pipeline.model_start import PROBE, reused_config
 from warmstart.pipeline.prepare import Parts, fit_task
 from warmstart.recipe import HeadOptions, LayerOptions, Recipe, TrainingOptions
+from warmstart.recipe.sweep_files import settings_in
 from warmstart.training.settings import SUPERVISED_CONTRASTIVE
 from warmstart.training.trainable_task import ComparesRows
 
@@ -51,11 +52,7 @@ def with_rules(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> tuple[
         RuleRecord("head.init", PROBE, "a regression on the encoder's features shows what they are worth"),
         RuleRecord("head.refit", True, "a contrastive loss trains no head"),
     ]
-    values = {rule.field: rule.value for rule in rules}
-    head = recipe.head.model_copy(update={"init": values["head.init"], "refit": values["head.refit"]})
-    names = ("loss", "max_steps", "batch_size")
-    training = recipe.training.model_copy(update={name: values[f"training.{name}"] for name in names})
-    return recipe.model_copy(update={"head": head, "training": training}), rules
+    return settings_in(recipe, {rule.field: rule.value for rule in rules}, "by rule"), rules
 
 
 def _completed(recipe: Recipe) -> Recipe:

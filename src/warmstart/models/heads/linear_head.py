@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers.utils import cached_file
 
 from warmstart.models.architectures import is_pooled, spec_of
-from warmstart.models.sentence_transformers_folder import DENSE, POOLING, TRANSFORMER, HeadShape, write_head_files
+from warmstart.models.security.folder import WEIGHTS
+from warmstart.models.sentence_transformers_folder import (
+    DENSE,
+    POOLING,
+    TRANSFORMER,
+    HeadShape,
+    optional_file,
+    write_head_files,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-WEIGHTS = "model.safetensors"
 _ENCODER, _HEAD, _LINEAR = "encoder.", "classifier.", "linear."
 """What names of weights begin with: in our model, and in a `Dense` of that library."""
 
@@ -60,7 +66,7 @@ def split_weights(
 
 def joined_weights(name: str) -> dict[str, torch.Tensor] | None:
     """The weights of a folder, or of a name on the Hub, that are stored this way, by their names in our model."""
-    files = [_file(name, f"{part}/{WEIGHTS}") for part in (TRANSFORMER, DENSE)]
+    files = [optional_file(name, f"{part}/{WEIGHTS}") for part in (TRANSFORMER, DENSE)]
     if files[0] is None or files[1] is None:
         return None
     encoder, head = (load_file(file) for file in files if file)
@@ -68,14 +74,3 @@ def joined_weights(name: str) -> dict[str, torch.Tensor] | None:
         **{f"{_ENCODER}{key}": tensor for key, tensor in encoder.items()},
         **{f"{_HEAD}{key.removeprefix(_LINEAR)}": tensor for key, tensor in head.items()},
     }
-
-
-def _file(name: str, path: str) -> str | None:
-    file: str | None = cached_file(
-        name,
-        path,
-        _raise_exceptions_for_gated_repo=False,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
-    )
-    return file

@@ -121,7 +121,8 @@ class PooledModel(transformers.PreTrainedModel):  # type: ignore[misc]
         weights = None if name is None or "state_dict" in options else joined_weights(str(name))
         if weights is None:
             return super().from_pretrained(name, *arguments, **options)
-        options.setdefault("config", PooledConfig.from_pretrained(name))
+        if "config" not in options:
+            options["config"] = PooledConfig.from_pretrained(name)
         return super().from_pretrained(None, *arguments, state_dict=weights, **options)
 
     def _states(self, ids: torch.Tensor, mask: torch.Tensor | None, types: torch.Tensor | None) -> torch.Tensor:
