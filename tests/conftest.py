@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import gc
+import json
 import os
+import shutil
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -76,6 +78,17 @@ def sample(commands):
 def encoder(tmp_path_factory) -> str:
     """A tiny BERT without a head, as a pretrained encoder's folder."""
     return str(save_tiny(tmp_path_factory.mktemp("encoder") / "tiny-bert"))
+
+
+@pytest.fixture(scope="session")
+def sentences(encoder, tmp_path_factory) -> str:
+    """An encoder whose folder says that its tokens are pooled by their mean."""
+    folder = tmp_path_factory.mktemp("sentences") / "encoder"
+    shutil.copytree(encoder, folder)
+    (folder / "1_Pooling").mkdir()
+    modes = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, **modes}))
+    return str(folder)
 
 
 @pytest.fixture(scope="session")

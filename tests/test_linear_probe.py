@@ -189,7 +189,7 @@ def test_a_crash_changes_nothing_and_the_probe_is_not_fitted_again(encoder, file
     [
         ({"head.type": "mlp"}, "type: found mlp, but init: linear-probe"),
         ({"head.pooling": "attention"}, "pooling: found attention"),
-        ({"task": "tag", "train": "tags"}, "tag has no head that a linear model solves"),
+        ({"task": {"name": "tag", "crf": True}, "train": "tags"}, "tag has no head that a linear model solves"),
     ],
 )
 def test_what_no_linear_model_solves_is_refused(encoder, files, tmp_path, change, message):

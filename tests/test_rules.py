@@ -1,8 +1,5 @@
 """What fit does where the recipe leaves it open: by rules, which a user's own settings switch off."""
 
-import json
-import shutil
-
 import pytest
 
 import warmstart
@@ -25,24 +22,14 @@ CONTRASTIVE = {
     "head.init": "linear-probe",
     "head.refit": True,
 }
-
-
-@pytest.fixture(scope="module")
-def sentences(encoder, tmp_path_factory):
-    """An encoder whose folder says that its tokens are pooled by their mean."""
-    folder = tmp_path_factory.mktemp("sentences") / "encoder"
-    shutil.copytree(encoder, folder)
-    (folder / "1_Pooling").mkdir()
-    modes = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, **modes}))
-    return str(folder)
+PROBE_START = {"head.init": "linear-probe", "training.learning_rate": 1e-4}
 
 
 def decided(model, file, folder, **fields):
     """The recipe as the rules complete it, and what they decided."""
     recipe = make_recipe({"model": model, "data.train": file, **fields})
-    completed, made = with_rules(recipe, read_rows(recipe, folder, silent), load_config(model))
-    return completed, {rule.field: rule.value for rule in made}
+    decision = with_rules(recipe, read_rows(recipe, folder, silent), load_config(model))
+    return decision.recipe, {rule.field: rule.value for rule in decision.rules}
 
 
 def value(recipe, key):
@@ -50,17 +37,17 @@ def value(recipe, key):
     return getattr(getattr(recipe, section), name)
 
 
-def test_few_rows_a_label_learn_by_contrast_and_a_regression(sentences, files, tmp_path):
+def test_few_rows_learn_by_contrast_and_a_regression(sentences, files, tmp_path):
     recipe, made = decided(sentences, files["train"], tmp_path)
     assert made == CONTRASTIVE
     assert {key: value(recipe, key) for key in made} == CONTRASTIVE
 
 
-def test_more_rows_a_label_are_trained_plainly(sentences, files, tmp_path, monkeypatch):
+def test_more_rows_start_from_a_regression(sentences, files, tmp_path, monkeypatch):
     monkeypatch.setattr(rules, "FEW_ROWS", 1)
     recipe, made = decided(sentences, files["train"], tmp_path)
-    assert made == {}
-    assert (recipe.head.init, recipe.head.refit, recipe.training.loss) == ("random", False, "task")
+    assert made == PROBE_START
+    assert (recipe.head.refit, recipe.training.loss, recipe.training.final_model) == (False, "task", "fine-tuned")
 
 
 def test_an_encoder_that_says_nothing_of_pooling_is_trained_plainly(encoder, files, tmp_path):
@@ -91,29 +78,45 @@ def test_what_a_user_sets_is_kept_and_switches_the_rule_off(sentences, files, tm
 )
 def test_how_a_user_trains_is_kept_and_the_run_says_that_the_rule_is_off(sentences, files, tmp_path, fields):
     recipe, made = decided(sentences, files["train"], tmp_path, **fields)
-    assert made == {"training.loss": "task"}
+    assert made["training.loss"] == "task"
+    assert made["head.init"] == "linear-probe"
     assert {key: value(recipe, key) for key in fields} == fields
 
 
-def test_pairs_numbers_and_several_labels_are_trained_plainly(sentences, files, tmp_path):
-    assert decided(sentences, files["pairs"], tmp_path, **{"data.columns": {"pair": "other"}})[1] == {}
-    assert decided(sentences, files["scores"], tmp_path, task="score")[1] == {}
+def test_numbers_and_several_labels_start_from_a_regression(sentences, files, tmp_path):
+    assert decided(sentences, files["scores"], tmp_path, task="score")[1] == PROBE_START
     several = {"task": {"name": "classify", "multi_label": True}, "data.label_separator": "|"}
-    assert decided(sentences, files["many"], tmp_path, **several)[1] == {}
+    assert decided(sentences, files["many"], tmp_path, **several)[1] == PROBE_START
+
+
+def test_few_pairs_are_read_by_a_bi_encoder_unless_a_user_says_otherwise(sentences, files, tmp_path):
+    pairs = {"data.columns": {"pair": "other"}}
+    assert decided(sentences, files["pairs"], tmp_path, **pairs)[1] == {"task.encoder": "bi", **PROBE_START}
+    assert decided(sentences, files["pairs"], tmp_path, **pairs, **{"task.encoder": "cross"})[1] == {}
+
+
+def test_many_rows_are_held_out_to_choose_how_to_train(sentences, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(rules, "HELD_OUT_ROWS", (10, 1000))
+    recipe = make_recipe({"model": sentences, "data.train": files["train"]})
+    decision = with_rules(recipe, read_rows(recipe, tmp_path, silent), load_config(sentences))
+    assert list(decision.candidates) == ["cross-entropy", "contrastive"]
+    recipe = make_recipe({"model": sentences, "data.train": files["train"], "training.final_model": "fine-tuned"})
+    decision = with_rules(recipe, read_rows(recipe, tmp_path, silent), load_config(sentences))
+    assert decision.candidates == {}
 
 
 def test_a_run_by_rule_says_so_resumes_bit_equal_and_opens_elsewhere(sentences, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(rules, "STEPS", 6)
+    monkeypatch.setattr(rules, "STEPS", 8)
     settings = {"model": sentences, "train": files["train"], "test": files["test"], "checkpoints": {"every_steps": 2}}
     whole = warmstart.fit(**settings, out=tmp_path / "whole")
-    assert whole.training.steps == 6
+    assert whole.training.steps == 8
     assert [rule.field for rule in whole.training.rules] == list(CONTRASTIVE)
     assert whole.training.rules[0].reason.endswith("rows with 2 labels are few")
     assert whole.training.linear_probe is not None
     assert whole.completed_recipe.training.batch_size == 16
     facts = read_facts(whole.folder)
     assert "batch size 16" in make_card(facts)
-    assert "By rule, since" in render(facts)
+    assert "By rule: " in render(facts)
     assert (whole.recipe.head.init, whole.recipe.training.loss) == ("auto", "auto")
     assert (whole.model / "2_Dense").is_dir()
     with pytest.raises(Crash):

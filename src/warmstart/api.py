@@ -10,6 +10,7 @@ from warmstart.deploy.export.export_run import export
 from warmstart.errors import RecipeError
 from warmstart.evaluation.run import RunFolder
 from warmstart.experiments.compare_runs import RunComparison, compare_runs
+from warmstart.experiments.encoder_choice import choose_encoder
 from warmstart.experiments.evidence import run_repeated
 from warmstart.inference.features import Extractor, Vectors
 from warmstart.inference.predictor import Predictor, Text
@@ -63,7 +64,8 @@ def fit(
         progress: Where to report progress; by default nowhere.
         resume_anyway: Settings that may differ when a stopped run in `out` is resumed, as named in the error message.
         fields: Any fields of a recipe: `model=…`, `task="score"`, `training={"learning_rate": 1e-4}`,
-            `window={"max_tokens": 128}`. A task may also be a class of your own.
+            `window={"max_tokens": 128}`. With `model="auto"`, the best of `models=[…]` is taken. A task
+            may also be a class of your own.
     """
     if "task" in fields:
         fields["task"] = _known_task(fields["task"])
@@ -78,6 +80,7 @@ def fit(
         complete = load_recipe(recipe, changes) if recipe is not None else make_recipe(changes, "fit")
     is_file = isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED)
     folder = out or default_folder(complete, str(recipe) if is_file else None)
+    complete = choose_encoder(complete, folder, progress)
     train_recipe = run_repeated if complete.repeated or complete.select != "best" else run_recipe
     run = Run(train_recipe(complete, folder, progress, resume_anyway=resume_anyway).folder)
     if processes.is_main_process():

@@ -8,6 +8,8 @@ import typer
 
 from warmstart.cli import options
 from warmstart.cli.options import field
+from warmstart.options import Values
+from warmstart.recipe.recipe import CHOOSE, LINEAR_PROBE
 
 if TYPE_CHECKING:
     from warmstart.evaluation.run import RunFolder
@@ -18,6 +20,7 @@ SHORT = {
     "epochs": "training.epochs",
     "max_steps": "training.max_steps",
     "batch_size": "training.batch_size",
+    "time_limit": "training.time_limit",
     "precision": "training.precision",
     "seed": "seed",
     "seeds": "seeds",
@@ -26,8 +29,6 @@ SHORT = {
     "ablate": "ablate",
 }
 """Recipe field of each option."""
-QUICK = {"layers.freeze": "encoder", "head.init": "linear-probe"}
-"""Recipe fields that `--quick` sets."""
 
 Out = Annotated[
     str | None,
@@ -47,6 +48,7 @@ Quick = Annotated[
 def command(
     source: Annotated[str, typer.Argument(help="A recipe (.yaml), or a data file to train on.", metavar="RECIPE|FILE")],
     model: options.Model = None,
+    models: Annotated[str | None, field("models", "--models", metavar="MODEL,MODEL…")] = None,
     task: options.Task = None,
     recipe: options.From = None,
     text: options.Text = None,
@@ -68,6 +70,7 @@ def command(
     epochs: options.Epochs = None,
     max_steps: Annotated[int | None, field("training.max_steps", "--max-steps")] = None,
     batch_size: options.BatchSize = None,
+    time_limit: Annotated[str | None, field("training.time_limit", "--time-limit", metavar="TIME")] = None,
     precision: options.Training = None,
     max_tokens: options.MaxTokens = None,
     seed: Annotated[int | None, field("seed", "--seed")] = None,
@@ -83,27 +86,42 @@ def command(
     json: options.Json = False,
 ) -> None:
     """Train a model on a recipe or a data file, and evaluate it on held-out rows."""
-    values = dict(locals())
-    changes = {**(QUICK if quick else {}), **options.recipe_fields(values, SHORT), **options.parse_sets(set_)}
+    changes = _changes(dict(locals()))
     from warmstart.api import fit
     from warmstart.cli import screen
-    from warmstart.evaluation.records.files import as_json
-    from warmstart.evaluation.training_warnings import training_warnings
     from warmstart.runtime import processes
 
     base = options.base_recipe(source, recipe)
     if base != source:
         changes = {"data.train": source, **changes}
-    anyway = resume_anyway or []
-    run = fit(base, out=out, progress=screen.Bars(), resume_anyway=anyway, **changes)
-    if not processes.is_main_process():
-        return
-    if json:
-        result = {"run": str(run.folder), "metrics": run.metrics, "training": _brief(run), "data": as_json(run.data)}
-        result["warnings"] = training_warnings(run)
-        screen.print_json({**result, **({"evidence": as_json(run.evidence)} if run.evidence else {})})
-    else:
-        _show(run)
+    run = fit(base, out=out, progress=screen.Bars(), resume_anyway=resume_anyway or [], **changes)
+    if processes.is_main_process():
+        (_show_json if json else _show)(run)
+
+
+def _changes(values: Values) -> Values:
+    """The recipe fields that the options set."""
+    models = values["models"]
+    return {
+        **(LINEAR_PROBE if values["quick"] else {}),
+        **({"model": CHOOSE, "models": options.split_names(models)} if models else {}),
+        **options.recipe_fields(values, SHORT),
+        **options.parse_sets(values["set_"]),
+    }
+
+
+def _show_json(run: RunFolder) -> None:
+    from warmstart.cli import screen
+    from warmstart.evaluation.records.encoder_choice import read_choice
+    from warmstart.evaluation.records.files import as_json
+    from warmstart.evaluation.records.search_baseline import search_records
+    from warmstart.evaluation.training_warnings import training_warnings
+
+    result = {"run": str(run.folder), "metrics": run.metrics, "training": _brief(run), "data": as_json(run.data)}
+    result["warnings"] = training_warnings(run)
+    records = {"encoder": read_choice(run.folder), **search_records(run.folder), "evidence": run.evidence}
+    result |= {name: as_json(record) for name, record in records.items() if record is not None}
+    screen.print_json(result)
 
 
 def _brief(run: RunFolder) -> dict[str, Any]:
@@ -112,7 +130,7 @@ def _brief(run: RunFolder) -> dict[str, Any]:
     training = as_json(run.training)
     return {
         name: training[name]
-        for name in ("steps", "seconds", "precision", "window", "linear_probe", "rules")
+        for name in ("steps", "seconds", "precision", "window", "linear_probe", "final_model", "rules")
         if name in training
     }
 
@@ -127,18 +145,26 @@ def _words(run: RunFolder) -> str:
 
 
 def _show(run: RunFolder) -> None:
-    from warmstart.cli import evidence_tables, screen
+    from warmstart.cli import encoder_table, evidence_tables, screen
+    from warmstart.evaluation.records.encoder_choice import read_choice
+    from warmstart.evaluation.records.rules import list_rules
+    from warmstart.evaluation.records.search_baseline import search_records
     from warmstart.evaluation.training_warnings import training_warnings
 
     screen.findings(run.data.findings)
-    training = run.training
-    rows: dict[str, Any] = {}
+    training, rows = run.training, dict[str, Any]()
+    if choice := read_choice(run.folder):
+        encoder_table.show(choice.scores)
+        rows["encoder"] = choice.sentence
     for part, metrics in run.metrics.items():
         rows |= {f"{part} {name}": value for name, value in metrics.items()}
+    rows |= {name.replace("_", " "): record.score for name, record in search_records(run.folder).items()}
     if training.linear_probe:
         rows["linear probe"] = training.linear_probe.score
+    if training.final_model:
+        rows["final model"] = training.final_model.choice
     if training.rules:
-        rows["by rule"] = ", ".join(rule.sentence for rule in training.rules)
+        rows["by rule"] = list_rules(training.rules)
     rows |= {
         "training rows": run.data.parts["train"].rows,
         "window": screen.window(training.window),

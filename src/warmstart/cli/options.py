@@ -107,6 +107,11 @@ def base_recipe(source: str, recipe: str | None) -> str | None:
     return source
 
 
+def split_names(names: str) -> list[str]:
+    """Names with commas between them."""
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
 def recipe_fields(values: Values, keys: dict[str, str]) -> Values:
     """Recipe fields and values of the options that were given."""
     fields = {key: values[name] for name, key in keys.items() if values.get(name) not in (None, [])}

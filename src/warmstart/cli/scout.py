@@ -35,11 +35,11 @@ def command(
     values = dict(locals())
     from dataclasses import asdict
 
-    from warmstart.cli import screen
+    from warmstart.cli import encoder_table, screen
     from warmstart.experiments.scout import plot_scout, scout
 
     fields = {"data.train": source, **options.recipe_fields(values, options.DATA), **options.parse_sets(set_)}
-    names = [name.strip() for name in models.split(",") if name.strip()]
+    names = options.split_names(models)
     folder = out or Path("scouts") / Path(source).name.partition(".")[0]
     results = scout(fields, names, folder, screen.Bars())
     if plot:
@@ -47,15 +47,5 @@ def command(
     if json:
         screen.print_json([asdict(one) for one in results])
         return
-    rows = [
-        {
-            "encoder": one.model.rstrip("/").rpartition("/")[2],
-            one.metric: "too few rows" if one.value is None else f"{one.value:.3f} ± {one.half_width or 0.0:.3f}",
-            "seconds": f"{one.seconds:.0f}",
-            "texts/s": f"{one.texts_per_second:,.0f}",
-            "MB": f"{one.megabytes:.0f}",
-        }
-        for one in results
-    ]
-    screen.grid("linear probes, by cross-validation on the training rows", rows)
+    encoder_table.show(results)
     screen.console.print(f"Next: warmstart fit {source} --model {results[0].model}", markup=False, highlight=False)

@@ -20,7 +20,8 @@ def search(
     from warmstart.data.findings import Findings
     from warmstart.data.joins import TEXT_SCHEMA, texts_by_id
     from warmstart.data.read import iter_rows
-    from warmstart.inference.search import CHUNK, Index
+    from warmstart.inference.search import Index
+    from warmstart.inference.searchers import CHUNK
 
     def texts(path: str) -> dict[str, str]:
         source = _source(run, path, fields)

@@ -82,7 +82,7 @@ def eval_rows(task: AnyTask, rows: Table) -> Iterator[Row]:
     return (task.eval_row(row, number) for number, row in enumerate(_rows(rows)))
 
 
-def _search(predictor: Predictor, rows: Table) -> Iterator[Answer] | None:
+def _search(predictor: Predictor, rows: Table) -> list[Answer] | None:
     """The answers of a search among all documents, where the task is measured so."""
     if not searches_documents(predictor.task, rows.documents is not None):
         return None

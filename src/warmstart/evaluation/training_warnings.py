@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 from warmstart import tasks
 from warmstart.evaluation.records.metrics import headline_of
+from warmstart.evaluation.records.search_baseline import read_search_baseline
 from warmstart.evaluation.run import RunFolder
 from warmstart.evaluation.run_result import RunResult, read_result
 
 HARDLY = 0.85
 """The share of its first value above which a loss has hardly fallen."""
+BELOW = 0.05
+"""How far a search may be below one that was measured on other queries before training, by chance."""
 ENTRIES = 5
 """Logged losses below which nothing is said about how they fell."""
 
@@ -24,7 +27,7 @@ def training_warnings(run: RunFolder, result: RunResult | None = None) -> list[s
     if result is None and headline_of(run.metrics) is not None:
         result = read_result(run.folder, run.folder.name, run.recipe.seed)
     failed = [f"the run counts as failed: {result.failed}; {_advice(run)}"] if result and result.failed else []
-    return [*failed, *_loss(run), *_below_the_probe(run)]
+    return [*failed, *_loss(run), *_below_the_probe(run), *_below_the_search(run)]
 
 
 def _loss(run: RunFolder) -> Iterator[str]:
@@ -47,6 +50,24 @@ def _below_the_probe(run: RunFolder) -> Iterator[str]:
             f"{headline.name} {headline.value:.3f} on {headline.part} is below the {probe.value:.3f} of the linear "
             "probe that training started from; lower the learning rate, train for fewer steps, or keep the probe "
             "itself (--quick)"
+        )
+
+
+def _below_the_search(run: RunFolder) -> Iterator[str]:
+    """A search that costs nothing was better, though it was measured on other queries."""
+    baseline, headline = read_search_baseline(run.folder), headline_of(run.metrics)
+    if baseline is None or headline is None or headline.name != baseline.metric:
+        return
+    if baseline.held_out.documents < baseline.held_out.of_documents:  # fewer are easier to rank
+        return
+    before = {"the encoder before training": baseline.scores.encoder, "BM25": baseline.scores.bm25}
+    known = {name: value for name, value in before.items() if value is not None}
+    name = max(known, key=lambda name: known[name], default="")
+    if name and headline.value < known[name] - BELOW:
+        yield (
+            f"{headline.name} {headline.value:.3f} on {headline.part} is below the {known[name]:.3f} of {name} "
+            f"{baseline.held_out.phrase}; lower the learning rate, train on more queries, or choose an encoder for "
+            "the language of the texts"
         )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from warmstart.errors import RecipeError
 from warmstart.evaluation.evaluate import predict_rows
+from warmstart.evaluation.records.encoder_choice import EncoderScore
 from warmstart.evaluation.run import RunFolder
 from warmstart.experiments.sweep_plots import new_figure, save_figure
 from warmstart.inference.predictor import Predictor
@@ -18,32 +19,24 @@ from warmstart.options import Value
 from warmstart.pipeline.prepare import read_rows
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import Recipe, make_recipe
+from warmstart.recipe.recipe import LINEAR_PROBE
 from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.cache import cache_folder
 
-PROBE = {"layers.freeze": "encoder", "head.init": "linear-probe"}
 TIMED_ROWS = 256
 """Rows by which the speed of an encoder is measured."""
 
 
 @dataclass(frozen=True)
-class ScoutResult:
-    """What a linear probe on an encoder scored, and what the encoder costs."""
+class ScoutResult(EncoderScore):
+    """The score of an encoder, and a run that has it."""
 
-    model: str
-    metric: str
-    value: float | None
-    """The mean of the metric over the folds of a cross-validation; None where labels have too few rows."""
-    half_width: float | None
-    """Half the width of its 95% interval over the folds."""
-    seconds: float
-    """Time for the features of the training rows and the regressions."""
-    texts_per_second: float
-    """How many texts a second the model answers, in fp32."""
-    megabytes: float
-    """The size of its weights."""
     run: str
     """The folder of a finished run, which predicts."""
+
+    def without_run(self) -> EncoderScore:
+        """The score alone."""
+        return EncoderScore(**{field.name: getattr(self, field.name) for field in fields(EncoderScore)})
 
 
 def scout(
@@ -59,7 +52,7 @@ def scout(
         raise RecipeError(f"--models: found {', '.join(models) or 'none'}; expected one or more, all different")
     results = []
     for number, model in enumerate(models):
-        recipe = make_recipe({**values, **PROBE, "model": model}, "scout")
+        recipe = make_recipe({**values, **LINEAR_PROBE, "model": model}, "scout")
         path = Path(folder) / f"{number}-{re.sub(r'[^A-Za-z0-9.-]+', '-', Path(model).name)}"
         progress.log(model)
         run = RunFolder(path) if _finished(path) else run_recipe(recipe, path, progress)

@@ -12,6 +12,7 @@ from warmstart.evaluation.evaluate import predict_rows
 from warmstart.evaluation.predictions import PREDICTION_FILES
 from warmstart.evaluation.records import data
 from warmstart.evaluation.records.metrics import Metrics
+from warmstart.evaluation.records.search_baseline import BASELINE_FOLDER, FUSION_FOLDER
 from warmstart.evaluation.run import ENVIRONMENT
 from warmstart.evaluation.run_result import RunResult
 from warmstart.inference.ensembles import MEMBERS
@@ -96,7 +97,7 @@ def publish_selection(selection: Selection, recipe: Recipe, folder: Path, parts:
             if selection.how == "average":
                 _average(sources, staging)
     first = selection.results[0]
-    _take(first.folder, folder, ("stages/*", data.FILE, ENVIRONMENT))
+    _take(first.folder, folder, ("stages/*", BASELINE_FOLDER, FUSION_FOLDER, data.FILE, ENVIRONMENT))
     if len(selection.results) == 1:
         _take(first.folder, folder, PREDICTION_FILES.values())
         return first.metrics

@@ -188,7 +188,8 @@ def _window(trained: Window | None, max_tokens: int | None, method: str | None, 
         raise RecipeError(f"max_tokens: found {max_tokens}, but the encoder takes at most {most} tokens")
     try:
         if trained is None or method not in {None, trained.method}:
-            base = Window(min(most, DEFAULT_TOKENS) if trained is None else trained.max_tokens, method or "head")
+            own = Window(min(most, DEFAULT_TOKENS)) if trained is None else trained
+            base = Window(own.max_tokens, method or "head", prompt=own.prompt)
         else:
             base = trained
         return replace(base, max_tokens=base.max_tokens if max_tokens is None else max_tokens)

@@ -23,6 +23,7 @@ from warmstart.inference.engine_trial import EngineTrial, settle
 from warmstart.inference.engines.base import Engine, ModelSource
 from warmstart.inference.ensembles import Ensemble, members_of
 from warmstart.models.architectures import is_pooled
+from warmstart.models.heads.selection import compares_texts
 from warmstart.models.loading import load_config, load_model, load_tokenizer, max_tokens_of
 from warmstart.storage.artifacts import verify
 from warmstart.tasks.base import Answer, AnyFeature, AnyTask, Input
@@ -95,7 +96,10 @@ class Predictor:
         tokenizer = load_tokenizer(str(members[0]))
         if window.method == "slices" and not (isinstance(opened, ReadsWindows) or is_pooled(config)):
             raise ModelError(f"{folder / FILE}: window.method: found slices, but the model in config.json takes none")
-        _check_window(folder, window, max_tokens_of(config, tokenizer), Frame.of(tokenizer, opened.pair), opened.pair)
+        if opened.separate_texts != compares_texts(config):
+            raise ModelError(f"{folder / FILE}: options.encoder: the head in config.json reads pairs otherwise")
+        pair = opened.pair and not opened.separate_texts
+        _check_window(folder, window, max_tokens_of(config, tokenizer), Frame.of(tokenizer, pair), pair)
         if isinstance(opened, HasTensors):
             opened.load_tensors(members[0])
 

@@ -35,6 +35,12 @@ STRENGTHS: dict[ProbeKind, tuple[float, ...]] = {
     "ridge": (0.01, 0.1, 1.0),
 }
 """What is tried: the inverse strength `C` of the penalty, or for ridge its strength, for vectors of length 1."""
+START_STRENGTH = 1.0
+"""The `C` of the logistic regression that fine-tuning starts from.
+
+The one that predicts held-out rows best is often so sure of the training rows that next to no gradient is left to
+change the encoder: on TREC with 64 rows a label, fine-tuning from it reached 87.4%, and from `C` = 1 91.6%.
+"""
 _NEVER = -30.0
 """The logit of a label that no row of a fold has."""
 

@@ -30,7 +30,9 @@ MAX_DISTANCE = 512
 """The largest distance from an entity that has an embedding of its own, in tokens."""
 FINAL = "final"
 """The pooling of a recurrent head: the state of each direction after it has read the whole text."""
-SLICE_POOLINGS = ("mean", "max", "attention")
+COMPARE = "compare"
+"""The slice pooling of a pair of texts that are read separately."""
+SLICE_POOLINGS = ("mean", "max", "attention", COMPARE)
 HEAD_TYPES = ("linear", "pooler", "mlp", "bilstm")
 """What can stand on a pooling in our own models: see `PooledConfig`."""
 LAYERS = re.compile(
@@ -172,6 +174,9 @@ class SlicePooling(nn.Module):
     """One vector per document from those of its slices: their `mean`, their `max`, or `attention`, a learned mean.
 
     Sun et al. 2019, "How to Fine-Tune BERT for Text Classification?", compare the three as hierarchical methods.
+
+    `compare` is for two slices that are texts of a pair: how far the two, at length 1, lie apart, and their product, in
+    each dimension (Conneau et al. 2017, "Supervised Learning of Universal Sentence Representations").
     """
 
     def __init__(self, pooling: str, size: int) -> None:
@@ -180,9 +185,10 @@ class SlicePooling(nn.Module):
             raise RecipeError(f"slice_pooling: found {pooling!r}; {nearest(pooling, SLICE_POOLINGS)}")
         self.pooling = pooling
         self.attention = AttentionPooling(size) if pooling == "attention" else None
+        self.output_size = 2 * size if pooling == COMPARE else size
 
     def forward(self, vectors: torch.Tensor, slices: torch.Tensor) -> torch.Tensor:
-        """Vectors of shape (documents, size).
+        """Vectors of shape (documents, output size).
 
         Args:
             vectors: Those of all slices, with the slices of a document next to each other.
@@ -195,6 +201,9 @@ class SlicePooling(nn.Module):
                 raise ValueError(
                     f"slices: found {counts}, expected numbers from 1 on that add up to {len(vectors)} rows"
                 )
+        if self.pooling == COMPARE:
+            first, second = nn.functional.normalize(vectors, dim=-1).reshape(-1, 2, vectors.shape[-1]).unbind(1)
+            return torch.cat([(first - second).abs(), first * second], dim=-1)
         mask = torch.arange(slices.max(), device=vectors.device) < slices[:, None]  # type: ignore[call-overload]
         # In one step, so that a trace of it fits any number of slices.
         padded = vectors.new_zeros(*mask.shape, vectors.shape[-1]).masked_scatter(mask[..., None], vectors)

@@ -20,6 +20,10 @@ POOLING = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens", "last
 """Our names of poolings, and its names."""
 _MODULES = {"": "Transformer", "1_Pooling": "Pooling"}
 _NORMALIZE = {"2_Normalize": "Normalize"}
+PROMPTS_FILE = "config_sentence_transformers.json"
+"""The file with the prompts of an encoder."""
+_PROMPT = "text"
+"""Our name of the prompt that is put before every text."""
 TRANSFORMER, DENSE = "0_Transformer", "2_Dense"
 """Where a model with a linear head has its weights: the encoder's, and the head's."""
 
@@ -56,7 +60,7 @@ def write_sentence_files(
         {
             "modules.json": _modules(_MODULES | normalize),
             "sentence_bert_config.json": _transformer(embedding.max_tokens, encoder_kwargs),
-            "config_sentence_transformers.json": {
+            PROMPTS_FILE: {
                 "prompts": dict(prompts),
                 "similarity_fn_name": embedding.distance_metric,
             },
@@ -81,19 +85,23 @@ class HeadShape:
     labels: int
 
 
-def write_head_files(folder: Path, head: HeadShape, max_tokens: int, encoder_kwargs: Mapping[str, bool]) -> None:
+def write_head_files(
+    folder: Path, head: HeadShape, max_tokens: int, encoder_kwargs: Mapping[str, bool], prompt: str = ""
+) -> None:
     """Write the files beside the weights of an encoder and of a linear head, which are in `TRANSFORMER` and `DENSE`.
 
     Args:
         max_tokens: The most tokens of a text that the encoder sees.
         encoder_kwargs: As in `write_sentence_files`.
+        prompt: What is put before every text, which that library then does as well.
     """
+    prompts = {"prompts": {_PROMPT: prompt}, "default_prompt_name": _PROMPT} if prompt else {"prompts": {}}
     _write_files(
         folder,
         {
             "modules.json": _modules({TRANSFORMER: "Transformer", "1_Pooling": "Pooling", DENSE: "Dense"}),
             f"{TRANSFORMER}/sentence_bert_config.json": _transformer(max_tokens, encoder_kwargs),
-            "config_sentence_transformers.json": {"prompts": {}, "similarity_fn_name": None},
+            PROMPTS_FILE: {**prompts, "similarity_fn_name": None},
             "1_Pooling/config.json": _pooling(head.size, head.pooling),
             f"{DENSE}/config.json": {
                 "in_features": head.size,
@@ -130,13 +138,16 @@ def _write_files(folder: Path, files: Mapping[str, object]) -> None:
 
 def optional_file(model: str, path: str) -> str | None:
     """Where a file of a folder, or of a name on the Hugging Face Hub, is; None where there is none."""
-    file: str | None = cached_file(
-        model,
-        path,
-        _raise_exceptions_for_gated_repo=False,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
-    )
+    try:
+        file: str | None = cached_file(
+            model,
+            path,
+            _raise_exceptions_for_gated_repo=False,
+            _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_connection_errors=False,
+        )
+    except OSError:  # neither a folder nor a name that the Hub could have, which loading the model says better
+        return None
     return file
 
 

@@ -10,7 +10,7 @@ from warmstart.data.findings import Findings
 from warmstart.data.table import Table, extended
 from warmstart.errors import Location
 from warmstart.inference.predictor import Predictor
-from warmstart.inference.search import vectors_of
+from warmstart.inference.searchers import vectors_of
 from warmstart.runtime import processes
 from warmstart.tasks.shared.protocols import ArrangesRows
 

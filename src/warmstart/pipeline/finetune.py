@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import shutil
+import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from warmstart.evaluation.evaluate import evaluate, predict_rows
 from warmstart.evaluation.records import forgetting as forgetting_record
 from warmstart.evaluation.records import training as training_record
 from warmstart.evaluation.records.files import write_record
+from warmstart.evaluation.records.final_model import FinalModelRecord
 from warmstart.evaluation.records.linear_probe import ProbeRecord
 from warmstart.evaluation.records.training import RuleRecord, TrainingRecord, WindowRecord
 from warmstart.inference.engines.torch import TorchEngine
@@ -33,13 +35,16 @@ from warmstart.models.loading import (
 from warmstart.models.lora import merge_lora
 from warmstart.models.precision import resolve_precision
 from warmstart.pipeline.arrange import arrange
+from warmstart.pipeline.final_model import WEIGHT_AVERAGE, FinalModel, choose_final, copy_weights
 from warmstart.pipeline.fingerprint import identity
 from warmstart.pipeline.forgetting_monitor import ForgettingMonitor, make_monitor
 from warmstart.pipeline.frozen_features import FeatureWriter, check_slices
-from warmstart.pipeline.linear_probe import ProbeStart, check_probe
+from warmstart.pipeline.linear_probe import ProbedHead, ProbeStart, check_probe
 from warmstart.pipeline.model_start import PROBE, load_start, reused_config, window_of
 from warmstart.pipeline.prepare import Parts, RowEncoder, fit_task
 from warmstart.pipeline.stage_store import Identity
+from warmstart.pipeline.time_limit import limit_steps
+from warmstart.pipeline.token_probe import TokenProbeStart
 from warmstart.recipe import Recipe
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
@@ -54,6 +59,7 @@ from warmstart.tasks.shared.protocols import (
     WritesLibraryFiles,
 )
 from warmstart.tasks.shared.saved_task import SavedTask
+from warmstart.tasks.shared.token_probe import has_token_probe
 from warmstart.text.windows import Truncation, Window
 from warmstart.training.callbacks.early_stopping import OnEvaluate
 from warmstart.training.callbacks.step_monitor import StepMonitor
@@ -97,8 +103,16 @@ class PreparedTraining:
     """Whether the head is solved once more after training."""
     stage: str
     """The stage's folder in the run."""
+    final_model: str
+    """As in the recipe; `dev` where there are dev rows to choose it by."""
+    time_limit: float | None = None
+    """As in the recipe."""
+    started: float = field(default_factory=time.monotonic)
+    """When work on the run began."""
     rules: Sequence[RuleRecord] = ()
     """What rules decided of the recipe."""
+    choice: FinalModelRecord | None = None
+    """How the final model was chosen before this training."""
     monitor: ForgettingMonitor | None = None
     """Measures what the encoder forgets, where the recipe asks for it."""
 
@@ -112,6 +126,11 @@ class PreparedTraining:
     def is_solved(self) -> bool:
         """Whether nothing is left to train: the head is the probe's solution, and no length of training is set."""
         return self.frozen and self.probe and self.settings.epochs is None and self.settings.max_steps is None
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether the weights before training count for the model that the run ends with."""
+        return self.probe and not self.is_solved and self.final_model in {"dev", WEIGHT_AVERAGE}
 
     def window_record(self) -> WindowRecord:
         """The window, and what it truncated."""
@@ -128,6 +147,7 @@ def prepare_training(
         number: Which of the run's stages this is.
         cache: A folder for what other runs can use as well; None to use `work`.
     """
+    started = time.monotonic()
     config = load_config(recipe.model)
     tokenizer = load_tokenizer(recipe.model)
     task = fit_task(recipe, parts, reused_config(recipe, config))
@@ -146,8 +166,7 @@ def prepare_training(
         untrained = TorchEngine(task.embedding_model(loaded.model), recipe.training.precision)
         embedder = Predictor(untrained, tokenizer, task, window)
         train_rows = arrange(train_rows, embedder, work / "arranged.arrow", parts.findings, recipe.seed)
-    encoder = RowEncoder(task, tokenizer, window)
-    rows, truncation = encoder.encode(train_rows, path, progress, parts.findings)
+    rows, truncation = RowEncoder(task, tokenizer, window).encode(train_rows, path, progress, parts.findings)
     if isinstance(task, KnowsTrainingRows):
         task.read_training_rows(rows)
     settings = settings_of(recipe)
@@ -173,6 +192,9 @@ def prepare_training(
         probe=recipe.head.init == PROBE,
         refit=bool(recipe.head.refit),
         stage=f"stages/{number:02d}-finetune",
+        final_model=recipe.training.final_model,
+        time_limit=recipe.training.time_limit,
+        started=started,
         monitor=monitor,
     )
 
@@ -239,29 +261,28 @@ def finetune(
     if processes.is_main_process():
         # A model without its stage is from a run that was stopped between the two, and is written again.
         shutil.rmtree(folder / "model", ignore_errors=True)
-    rows, start, probe = _features(ready, folder, progress)
-    # What the Trainer itself writes, such as a tracker's logs, stays with the run.
-    own = folder / "trainer"
+    rows, probed = _features(ready, folder, progress)
     monitoring = _monitoring(ready)
     first = monitoring.measure() if monitoring else {}
-    if ready.is_solved:
-        precision = resolve_precision(ready.settings.precision, loaded.model.config)
-        trained = TrainingResult(0, probe.seconds if probe else 0.0, precision, [], [])
-    else:
-        job = TrainingJob(loaded.model, task, tokenizer, rows, ready.settings, ready.train.location)
-        measure = _measure(ready, ready.dev) if ready.dev is not None else None
-        trained = train(job, own, progress, saving, TrainingHooks(measure, measured, monitoring))
+    before = copy_weights(loaded.model) if ready.has_choice else {}
+    measure = _measure(ready, ready.dev) if ready.dev is not None else None
+    hooks = TrainingHooks(measure, measured, monitoring)
+    trained = _train(ready, rows, probed, saving, folder, progress, hooks)
     if not processes.is_main_process():
         return
     if ready.lora:
         merge_lora(loaded.model)
-    if ready.refit and start is not None and probe is not None:
-        start.refit(probe.strength, progress)
+    if ready.refit and probed is not None and trained.steps:
+        probed.start.refit(probed.record.strength, progress)
+    final = None
+    if before and probed is not None:
+        final = FinalModel(loaded.model, before, copy_weights(loaded.model), probed.start, probed.record)
+    choice = _end_training(ready, final, progress)
     if isinstance(task, TunesOnDev) and ready.dev is not None:
         task = task.tune(*predict_rows(ready.predictor, ready.dev, progress))
     save(loaded.model, tokenizer, task, ready.window, folder / "model")
     with publish(folder / ready.stage, {"identity": ready.identity}) as staging:
-        write_record(_record(ready, trained, probe), staging / training_record.FILE)
+        write_record(_record(ready, trained, probed.record if probed else None, choice), staging / training_record.FILE)
         if monitoring and ready.monitor:
             forgotten = ready.monitor.record(monitoring, first, trained.steps)
             write_record(forgotten, staging / forgetting_record.FILE)
@@ -269,9 +290,32 @@ def finetune(
         shutil.rmtree(saving.checkpoints.folder, ignore_errors=True)
 
 
-def _features(
-    ready: PreparedTraining, folder: Path, progress: Progress
-) -> tuple[Dataset, ProbeStart | None, ProbeRecord | None]:
+def _train(
+    ready: PreparedTraining,
+    rows: Dataset,
+    probed: ProbedHead | None,
+    saving: CheckpointPolicy,
+    folder: Path,
+    progress: Progress,
+    hooks: TrainingHooks,
+) -> TrainingResult:
+    """Train on the rows, for as long as the time limit allows."""
+    job = TrainingJob(ready.loaded.model, ready.task, ready.tokenizer, rows, ready.settings, ready.train.location)
+    untrained = ready.is_solved
+    if ready.time_limit is not None and not untrained:
+        spent = time.monotonic() - ready.started
+        steps = limit_steps(job, ready.time_limit, spent, probed is not None, folder, progress).steps
+        job, untrained = replace(job, settings=replace(job.settings, max_steps=steps or None)), not steps
+    if untrained:
+        precision = resolve_precision(ready.settings.precision, ready.loaded.model.config)
+        return TrainingResult(0, probed.record.seconds if probed else 0.0, precision, [], [])
+    if probed is not None:
+        probed.start.begin(folder)
+    # What the Trainer itself writes, such as a tracker's logs, stays with the run.
+    return train(job, folder / "trainer", progress, saving, hooks)
+
+
+def _features(ready: PreparedTraining, folder: Path, progress: Progress) -> tuple[Dataset, ProbedHead | None]:
     """The rows to train on, with their features if the encoder is frozen, and the probe that the head starts from."""
     rows = ready.rows
     writer = FeatureWriter(ready.loaded.model, ready.task, ready.tokenizer, ready.settings.precision)
@@ -279,13 +323,27 @@ def _features(
         with processes.main_process_first():
             rows = writer.write(rows, ready.features, progress)
     if not ready.probe:
-        return rows, None, None
+        return rows, None
     features = rows if ready.frozen else None
-    start = ProbeStart(writer, ready.train, ready.rows, features, ready.features, ready.settings.seed)
-    return rows, start, start.start(folder, progress)
+    given = writer, ready.train, ready.rows, features, ready.features, ready.settings.seed
+    start = TokenProbeStart(*given, ready.window) if has_token_probe(ready.task) else ProbeStart(*given)
+    return rows, ProbedHead(start, start.solve(folder, progress))
 
 
-def _record(ready: PreparedTraining, trained: TrainingResult, probe: ProbeRecord | None) -> TrainingRecord:
+def _end_training(ready: PreparedTraining, final: FinalModel | None, progress: Progress) -> FinalModelRecord | None:
+    """Make the trained model the one that the run ends with, and give the choice where it was made here."""
+    if ready.final_model == "dev" and ready.dev is not None:
+        record = choose_final(ready.predictor, ready.dev, final, progress)
+        progress.log(record.sentence)
+        return record
+    if final is not None:
+        final.use(ready.final_model, progress)
+    return ready.choice
+
+
+def _record(
+    ready: PreparedTraining, trained: TrainingResult, probe: ProbeRecord | None, choice: FinalModelRecord | None
+) -> TrainingRecord:
     loaded = ready.loaded
     return TrainingRecord(
         steps=trained.steps,
@@ -300,6 +358,7 @@ def _record(ready: PreparedTraining, trained: TrainingResult, probe: ProbeRecord
             {"epoch": entry["epoch"], "step": entry["step"], "value": entry["value"]} for entry in trained.evaluations
         ],
         linear_probe=probe,
+        final_model=choice,
         rules=list(ready.rules),
     )
 
@@ -310,7 +369,7 @@ def settings_of(recipe: Recipe) -> Settings:
     if layers["freeze"] == "encoder":  # its parameters are frozen when the model is loaded
         layers["freeze"] = 0
     return Settings(
-        **recipe.training.model_dump(),
+        **recipe.training.for_trainer(),
         **layers,
         lr_schedule_per_phase=recipe.layers.schedules_phases,
         head_learning_rate=recipe.head.learning_rate,
@@ -328,7 +387,8 @@ def save(
         plain.save_pretrained(staging)
         tokenizer.save_pretrained(staging)
         if is_sentence_head(plain) and isinstance(task, HasLinearProbe) and window.method == "head":
-            split_weights(plain, tokenizer, window.max_tokens, encoder_kwargs(plain.config.encoder), staging)
+            kwargs = encoder_kwargs(plain.config.encoder)
+            split_weights(plain, tokenizer, window.max_tokens, kwargs, staging, window.prompt)
         if isinstance(task, WritesLibraryFiles):
             task.write_library_files(model, window, staging)
         SavedTask.of(task, window).write(staging)

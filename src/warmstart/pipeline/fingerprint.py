@@ -42,7 +42,7 @@ def identity(recipe: Recipe, parts: Parts, tokens: str) -> Identity:
 
 def settings(recipe: Recipe) -> Identity:
     """The settings that affect the result of a training; its data and model are known by their content."""
-    other = {"checkpoints", "stages", "from_scratch", "reuse_stages", "seeds", "select", "baseline", "ablate"}
+    other = {"models", "checkpoints", "stages", "from_scratch", "reuse_stages", "seeds", "select", "baseline", "ablate"}
     return {f"recipe.{name}": value for name, value in flatten(recipe.model_dump(mode="json", exclude=other), "")}
 
 

@@ -24,6 +24,7 @@ from warmstart.evaluation.records.linear_probe import ProbeRecord
 from warmstart.evaluation.statistics import over_seeds
 from warmstart.models.linear_probe import (
     MAX_ROWS,
+    START_STRENGTH,
     LinearProbe,
     ProbeKind,
     Targets,
@@ -39,6 +40,7 @@ from warmstart.runtime.progress import Progress
 from warmstart.storage.artifacts import publish, verify
 from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import HasLinearProbe
+from warmstart.tasks.shared.token_probe import has_token_probe
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from warmstart.models.heads.pooled import PooledForSequenceClassification
 
 FOLDER = "linear-probe"
-_HEAD = "head.safetensors"
+HEAD, START = "head.safetensors", "start.safetensors"
 _METHODS = {
     "logistic": "logistic regression",
     "multi-label-logistic": "logistic regression for each label",
@@ -56,7 +58,7 @@ _METHODS = {
 
 def check_probe(task: AnyTask) -> None:
     """Refuse a task whose head no linear model solves."""
-    if not isinstance(task, HasLinearProbe):
+    if not isinstance(task, HasLinearProbe) and not has_token_probe(task):
         raise RecipeError(
             f"head.init: found linear-probe, but {task.name} has no head that a linear model solves; set "
             "random, or use classify or score"
@@ -80,16 +82,19 @@ class ProbeStart:
     path: Path
     seed: int
 
-    def start(self, folder: Path, progress: Progress) -> ProbeRecord:
+    def solve(self, folder: Path, progress: Progress) -> ProbeRecord:
         """Put the probe's solution into the head: the one published in the run's folder, or a new one."""
         target = folder / FOLDER
         with processes.main_process_first():
             if processes.is_main_process() and not target.exists():
                 self._publish(target, progress)
         verify(target)
-        head = cast("PooledForSequenceClassification", self.writer.model).classifier
-        head.load_state_dict(load_file(target / _HEAD))
+        self._put(load_file(target / HEAD))
         return read_record(ProbeRecord, target / probe_record.FILE)
+
+    def begin(self, folder: Path) -> None:
+        """Put into the head what training starts from: a solution that leaves the encoder something to learn."""
+        self._put(load_file(folder / FOLDER / START))
 
     def refit(self, strength: float, progress: Progress) -> None:
         """Fit the head anew to the features that the encoder gives now, with the strength of the first probe.
@@ -98,9 +103,11 @@ class ProbeStart:
         """
         vectors, labels, _ = self._read(None, progress)
         task, outputs = cast(HasLinearProbe, self.writer.task), self.writer.model.num_labels
-        probe = fit_head(vectors, labels, task.probe_kind, outputs, strength)
+        self._put(head_tensors(fit_head(vectors, labels, task.probe_kind, outputs, strength)))
+
+    def _put(self, tensors: dict[str, torch.Tensor]) -> None:
         head = cast("PooledForSequenceClassification", self.writer.model).classifier
-        head.load_state_dict({"weight": torch.from_numpy(probe.weight), "bias": torch.from_numpy(probe.bias)})
+        head.load_state_dict(tensors)
 
     def _read(self, features: Dataset | None, progress: Progress) -> tuple[Vectors, Targets, Targets]:
         """Vectors and targets of all rows, or of a sample, and their numbers."""
@@ -118,11 +125,14 @@ class ProbeStart:
         started = time.monotonic()
         task = cast(HasLinearProbe, self.writer.task)
         vectors, labels, chosen = self._read(self.features, progress)
-        probe = fit_probe(vectors, labels, task.probe_kind, self.writer.model.num_labels, self.seed)
+        kind, outputs = task.probe_kind, self.writer.model.num_labels
+        probe = fit_probe(vectors, labels, kind, outputs, self.seed)
+        start = probe if kind == "ridge" else fit_head(vectors, labels, kind, outputs, START_STRENGTH)
         record = self._record(probe, chosen, time.monotonic() - started)
         progress.log(record.sentence)
         with publish(target) as staging:
-            save_file({"weight": torch.from_numpy(probe.weight), "bias": torch.from_numpy(probe.bias)}, staging / _HEAD)
+            save_file(head_tensors(probe), staging / HEAD)
+            save_file(head_tensors(start), staging / START)
             write_record(record, staging / probe_record.FILE)
 
     def _record(self, probe: LinearProbe, chosen: Targets, seconds: float) -> ProbeRecord:
@@ -145,6 +155,19 @@ class ProbeStart:
             half_width=estimate.high - estimate.mean if len(scores) > 1 else None,
             seconds=round(seconds, 3),
         )
+
+
+@dataclass(frozen=True)
+class ProbedHead:
+    """A head that has its linear probe's solution."""
+
+    start: ProbeStart
+    record: ProbeRecord
+
+
+def head_tensors(probe: LinearProbe) -> dict[str, torch.Tensor]:
+    """The weights of a linear head that gives a probe's outputs."""
+    return {"weight": torch.from_numpy(probe.weight), "bias": torch.from_numpy(probe.bias)}
 
 
 def _targets(labels: Sequence[int | float | list[int]], kind: ProbeKind, outputs: int) -> Targets:

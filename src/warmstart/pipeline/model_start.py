@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from warmstart import tasks
 from warmstart.errors import RecipeError
 from warmstart.models.added_tokens import resize_embeddings
-from warmstart.models.heads.selection import TOKEN_CLASSES, HeadChoice
+from warmstart.models.heads.selection import TOKEN_CLASSES, HeadChoice, compares_texts
 from warmstart.models.loading import LoadedModel, has_head, load_model, max_tokens_of
 from warmstart.models.lora import add_lora
-from warmstart.models.pooling import MARKED_POOLINGS
+from warmstart.models.pooling import COMPARE, MARKED_POOLINGS
 from warmstart.models.reinit import reinitialize
 from warmstart.models.sentence_transformers_folder import declared_pooling
+from warmstart.pipeline.prompts import check_prompt, with_prompts
 from warmstart.recipe import HeadOptions, LayerOptions, Recipe
 from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import ReadsWindows, extended_model
@@ -61,10 +62,15 @@ def head_choice(recipe: Recipe, config: PretrainedConfig, window: Window, task: 
         raise RecipeError(
             "head.reuse: the model's head reads marked entities, as for relate; set head.reuse: false for a new one"
         )
-    slices = recipe.window.slice_pooling if window.method == "slices" and not isinstance(task, ReadsWindows) else None
-    # A stock head cannot be given stored features.
-    stored = recipe.layers.freeze == "encoder" or recipe.head.init == PROBE
-    head = "linear" if stored and recipe.head.type == "auto" else recipe.head.type
+    if reused_config(recipe, config) is not None and compares_texts(config) != task.separate_texts:
+        kind = "bi" if compares_texts(config) else "cross"
+        raise RecipeError(f"head.reuse: the model's head is for task.encoder: {kind}; set it, or head.reuse: false")
+    slices: str | None = COMPARE if task.separate_texts else None
+    if window.method == "slices" and not isinstance(task, ReadsWindows):
+        slices = recipe.window.slice_pooling
+    # A stock head cannot be given stored features, nor compare two texts.
+    own_head = recipe.layers.freeze == "encoder" or recipe.head.init == PROBE or task.separate_texts
+    head = "linear" if own_head and recipe.head.type == "auto" else recipe.head.type
     if pooling == own == "auto" and head in {"linear", "mlp"} and task.auto_class not in TOKEN_CLASSES:
         # A stock head reads what it was made for; a head of ours, what the encoder was trained to be read by.
         pooling = declared_pooling(recipe.model) or "auto"
@@ -91,15 +97,21 @@ def window_of(recipe: Recipe, config: PretrainedConfig, tokenizer: PreTrainedTok
     method, overlap = options.method, options.overlap or 0
     if method not in task.window_methods:
         raise RecipeError(f"window.method: found {method}, but {task.name} takes {', '.join(task.window_methods)}")
+    if task.separate_texts and method == "slices":
+        raise RecipeError("window.method: found slices, but task.encoder: bi reads two texts; set head or head+tail")
     if isinstance(task, ReadsWindows):
         if method not in {"head", "slices"} or options.max_slices or options.slice_pooling != "mean":
             raise RecipeError(f"window: {task.name} sees all of a text, window by window; set max_tokens and overlap")
         method, overlap = "slices", int(tokens * task.window_overlap) if options.overlap is None else options.overlap
     try:
-        window = Window(tokens, method, options.head_tokens, overlap, options.max_slices)
-        window.check(Frame.of(tokenizer, task.pair), task.pair)
+        prompt = with_prompts(recipe)[0].data.prompt
+        window = Window(tokens, method, options.head_tokens, overlap, options.max_slices, prompt)
+        pair = task.pair and not task.separate_texts
+        frame = Frame.of(tokenizer, pair)
+        window.check(frame, pair)
     except ValueError as error:
         raise RecipeError(f"window.{error}") from None
+    check_prompt(window, frame, tokenizer)
     return window
 
 

@@ -17,6 +17,7 @@ from warmstart.data.schema import Schema
 from warmstart.data.source import Source
 from warmstart.data.table import Table
 from warmstart.evaluation.records.data import DataRecord, PartRecord
+from warmstart.pipeline.prompts import with_prompts
 from warmstart.recipe import Recipe
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
@@ -171,7 +172,7 @@ def fit_task(recipe: Recipe, parts: Parts, saved: PretrainedConfig | None = None
         saved: The config of a model whose head is reused.
     """
     kind = tasks.find(recipe.task.name)
-    options = tasks.options_of(recipe.task.name, recipe.task.options)
+    options = tasks.options_of(recipe.task.name, with_prompts(recipe)[0].task.options)
     answer = kind.schema(options).answer
     train = parts.tables["train"]
     learned = train.column(answer.name) if answer else ()

@@ -8,6 +8,7 @@ from pathlib import Path
 from warmstart.errors import ModelError, RunError
 from warmstart.evaluation.records import metrics
 from warmstart.evaluation.records.files import read_record, write_record
+from warmstart.evaluation.records.search_baseline import BASELINE_FOLDER, FUSION_FOLDER
 from warmstart.pipeline.earlier_stages import EarlierStage, finetuning_identity
 from warmstart.pipeline.prepare import Parts
 from warmstart.pipeline.stage_store import stage_folder
@@ -17,7 +18,7 @@ from warmstart.storage.artifacts import verify
 from warmstart.storage.files import link_or_copy
 from warmstart.tasks.shared.saved_task import SavedTask
 
-REUSED = ("stages/*-finetune", "predictions*.parquet", "model")
+REUSED = ("stages/*-finetune", BASELINE_FOLDER, FUSION_FOLDER, "predictions*.parquet", "model")
 """What is taken from a run, before its metrics, which mark a run as finished."""
 
 

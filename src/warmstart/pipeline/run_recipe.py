@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from warmstart.errors import RecipeError
@@ -15,6 +16,8 @@ from warmstart.evaluation.records import data as data_record
 from warmstart.evaluation.records import forgetting as forgetting_record
 from warmstart.evaluation.records.files import write_record
 from warmstart.evaluation.records.metrics import Metrics, finish_run
+from warmstart.evaluation.records.rules import list_rules
+from warmstart.evaluation.records.training import RuleRecord
 from warmstart.evaluation.run import ENVIRONMENT, RunFolder, begin_run
 from warmstart.inference.predictor import Predictor
 from warmstart.models.from_scratch import EncoderShape, make_encoder
@@ -23,11 +26,14 @@ from warmstart.models.loading import load_config
 from warmstart.pipeline.claim import claimed
 from warmstart.pipeline.earlier_stages import EarlierStage, stages_before, with_reference
 from warmstart.pipeline.finetune import PreparedTraining, check_before_stages, finetune, prepare_training, saving_of
+from warmstart.pipeline.held_out import HeldOutChoice, follow_choice
 from warmstart.pipeline.multitask import train_multitask
 from warmstart.pipeline.multitask_recipes import MultitaskStage
 from warmstart.pipeline.prepare import Parts, Rows, read_rows
+from warmstart.pipeline.prompts import with_prompts
 from warmstart.pipeline.reuse import find_finetuning, register_finetuning, reuse_finetuning
-from warmstart.pipeline.rules import with_rules
+from warmstart.pipeline.rules import Decision, with_rules
+from warmstart.pipeline.search_baseline import choose_fusion, hold_out_queries, measure_before
 from warmstart.pipeline.stage_store import locked_stage
 from warmstart.recipe import Recipe
 from warmstart.runtime import processes
@@ -61,43 +67,94 @@ def run_recipe(
             raises ends the run, which stays unfinished.
     """
     folder = Path(folder)
-    if recipe.repeated:
-        raise RecipeError("seeds, baseline and ablate ask for several trainings, and this is one; call `warmstart.fit`")
-    check_trainer_options(recipe.trainer)
+    _check_single(recipe)
     main = processes.is_main_process()
     progress = progress if main else silent
     with disk_errors(folder), claimed(folder), _work_folder(folder) as work:
         cache = cache_folder() if rows is None else work / f"rows-{processes.rank()}"
         with processes.main_process_first():
             parts = read_rows(recipe, cache, progress, rows)
-            stages = stages_before(recipe, parts, cache_folder(), progress)
+            prompted, prompts = with_prompts(recipe)
+            stages = stages_before(prompted, parts, cache_folder(), progress)
             if stages:
-                check_before_stages(recipe, parts)
-        start = _run_stages(recipe, stages, progress, resume_anyway)
+                check_before_stages(prompted, parts)
+        start = _run_stages(prompted, stages, progress, resume_anyway)
         with processes.main_process_first():
-            start, rules = with_rules(start, parts, load_config(start.model))
+            parts, held = hold_out_queries(start, parts)
+            begin = partial(_begin, folder, recipe, parts, stages) if main else _nothing
+            decision = with_rules(start, parts, load_config(start.model))
             reusable = stages and recipe.reuse_stages
-            done = find_finetuning(start, parts, stages[-1], cache_folder()) if reusable else None
+            done = find_finetuning(decision.recipe, parts, stages[-1], cache_folder()) if reusable else None
             if done is not None:
+                begin()
                 if main:
-                    _begin(folder, recipe, parts, stages)
                     reuse_finetuning(done, folder, progress)
                 return RunFolder(folder)
-            ready = prepare_training(start, parts, work, progress, len(stages) + 1, cache_folder())
-            ready = replace(ready, rules=rules)
-            if rules:
-                progress.log(f"by rule, since {rules[0].reason}: {', '.join(rule.sentence for rule in rules)}")
+            place = _Place(folder, work, len(stages) + 1, tuple(resume_anyway))
+            ready = _decided_training(decision, parts, place, begin, progress)
+            ready = _with_rules_said(ready, prompts, progress)
             _log_notices(ready, parts, progress)
             saving = saving_of(recipe, ready, folder, resume_anyway)
+            begin()
             if main:
-                _begin(folder, recipe, parts, stages)
+                measure_before(ready, held, folder, progress)
         finetune(ready, saving, folder, progress, measured)
         with processes.main_process_first():
             if main:
+                choose_fusion(held, folder, progress)
                 finish_run(measure_run(folder, parts, progress), folder)
                 if stages:
-                    register_finetuning(start, parts, stages[-1], folder, cache_folder())
+                    register_finetuning(decision.recipe, parts, stages[-1], folder, cache_folder())
     return RunFolder(folder)
+
+
+def _check_single(recipe: Recipe) -> None:
+    """Refuse a recipe that is not one training of one encoder."""
+    if recipe.repeated:
+        raise RecipeError("seeds, baseline and ablate ask for several trainings, and this is one; call `warmstart.fit`")
+    if recipe.models:
+        raise RecipeError("models: found encoders to choose from, and this trains one; call `warmstart.fit`")
+    check_trainer_options(recipe.trainer)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a training is written, and what it resumes."""
+
+    folder: Path
+    work: Path
+    number: int
+    """Which of the run's stages it is."""
+    resume_anyway: tuple[str, ...]
+
+
+def _nothing() -> None:
+    """What a process does where only the main one writes."""
+
+
+def _decided_training(
+    decision: Decision, parts: Parts, place: _Place, begin: Callable[[], None], progress: Progress
+) -> PreparedTraining:
+    """The training by the rules, after held-out rows have decided between its candidates."""
+
+    def prepare(recipe: Recipe) -> PreparedTraining:
+        return prepare_training(recipe, parts, place.work, progress, place.number, cache_folder())
+
+    ready = replace(prepare(decision.recipe), rules=decision.rules)
+    if not decision.candidates:
+        return ready
+    begin()  # after the errors that leave no folder, and before the first training
+    choice = HeldOutChoice(decision.recipe, decision.candidates, parts, place.folder, place.work, place.resume_anyway)
+    recipe, rules, record = follow_choice(choice, decision.rules, progress)
+    return replace(prepare(recipe), rules=rules, choice=record)
+
+
+def _with_rules_said(ready: PreparedTraining, prompts: Sequence[RuleRecord], progress: Progress) -> PreparedTraining:
+    """The training with all that rules decided, which is logged."""
+    rules = [*ready.rules, *prompts]
+    if rules:
+        progress.log(f"by rule: {list_rules(rules)}")
+    return replace(ready, rules=rules)
 
 
 def plan_stages(recipe: Recipe, progress: Progress = silent) -> list[EarlierStage]:

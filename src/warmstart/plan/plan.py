@@ -16,6 +16,7 @@ from warmstart.errors import ModelError, RecipeError, nearest
 from warmstart.models.architectures import spec_of
 from warmstart.models.loading import load_config
 from warmstart.plan.cost_curve import BatchShape
+from warmstart.plan.decided_trainings import decided_trainings
 from warmstart.plan.devices import find_device, this_machine
 from warmstart.plan.estimate import StageEstimate, estimate_from_trial, estimate_stage
 from warmstart.plan.flops import Inputs, count_flops
@@ -54,7 +55,9 @@ def plan(
     device = find_device(hardware) if hardware else this_machine()
     estimates = []
     with tempfile.TemporaryDirectory() as temporary:
-        for number, (name, stage) in enumerate(recipes_of_stages(recipe, Path(temporary), progress)):
+        *before, (last, finetuning) = recipes_of_stages(recipe, Path(temporary), progress)
+        trainings = [*before, *decided_trainings(last, finetuning, progress)]
+        for number, (name, stage) in enumerate(trainings):
             folder = Path(temporary) / f"stage-{number}"
             folder.mkdir()
             work = workload_of(stage, device.precision, folder, progress)

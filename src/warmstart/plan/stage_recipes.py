@@ -64,7 +64,7 @@ def _multitask(
     training = options.training
     rows = [len(read_rows(recipe, cache_folder(), progress).tables["train"]) for recipe in stage.tasks.values()]
     an_epoch = sum(math.ceil(count / training.batch_size) for count in rows)
-    steps = training.max_steps or math.ceil(count_epochs(Settings(**training.model_dump()), an_epoch) * an_epoch)
+    steps = training.max_steps or math.ceil(count_epochs(Settings(**training.for_trainer()), an_epoch) * an_epoch)
     parts = task_shares(rows, options.sampling, options.temperature or TEMPERATURE)
     own = steps_per_task(parts, max(steps, len(rows)))
     limited = [training.model_copy(update={"max_steps": count}) for count in own]

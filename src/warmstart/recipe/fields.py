@@ -91,6 +91,12 @@ class DataOptions(Options):
     columns `id` and `text`; without a header, in the first two columns."""
     documents: str | list[str] | FileOptions | None = None
     """The same for documents (`document_id`); all of them are then candidates when the model is evaluated."""
+    prompt: Annotated[str, Field(max_length=1000)] = "auto"
+    """What is put before every text, such as `"query: "`, for an encoder that was trained with it; empty for nothing.
+    In a pair that is read as one input, it comes before the first text. auto: what the encoder's
+    `config_sentence_transformers.json` says, or else what its family (such as E5) is known to be trained with, or else
+    nothing. The prompt counts as the beginning of the text, also where the text is truncated or sliced. For `classify`
+    and `score`; `rank` has `query_prompt` and `document_prompt`, and other tasks take none."""
     drop: list[Literal["unlabelled", "leaked"]] = []
     """Training rows to leave out, counted and recorded: `unlabelled` rows, and `leaked` rows, which are also in dev or
     test."""

@@ -34,6 +34,10 @@ SHIPPED = "recipes:"
 """The prefix of a recipe that comes with warmstart, which has everything but the model and the data."""
 MEMORY = "(rows in memory)"
 """In place of a file, in the recipe of a run whose rows were passed in Python."""
+CHOOSE = "auto"
+"""As `model`: the best of `models`."""
+LINEAR_PROBE: Mapping[str, Value] = {"layers.freeze": "encoder", "head.init": "linear-probe"}
+"""Fields by which nothing is trained: a linear head is solved on the frozen encoder."""
 FILES = ("train", "dev", "test", "queries", "documents")
 """Fields of the data that are files."""
 
@@ -45,7 +49,11 @@ class Recipe(Options):
     elsewhere: ClassVar[Mapping[str, str]] = ELSEWHERE
 
     model: str = ""
-    """The pretrained encoder: a folder, or a name on the Hugging Face Hub."""
+    """The pretrained encoder: a folder, or a name on the Hugging Face Hub; auto: the best of `models`."""
+    models: list[str] = []
+    """With `model: auto`, the encoders to choose from: the one whose linear probe scores best in a cross-validation on
+    the training rows. If others are within its interval and it within theirs, the fastest of them is taken, and of
+    several that are about as fast the smallest. For `classify` and `score`."""
     from_scratch: FromScratchOptions | None = None
     """Instead of `model`: an encoder with random weights and a tokenizer of its own."""
     task: TaskChoice = TaskChoice()
@@ -109,6 +117,12 @@ class Recipe(Options):
             raise ValueError(missing(Recipe, "model", "model"))
         if self.model and self.from_scratch is not None:
             raise ValueError("model and from_scratch exclude each other; leave one out")
+        if bool(self.models) != (self.model == CHOOSE) or len(set(self.models)) < len(self.models):
+            listed = ", ".join(self.models) or "none"
+            raise ValueError(
+                f"model: found {self.model or 'none'} with models: {listed}; expected one encoder as model, or model: "
+                "auto and models: [A, B], all different"
+            )
         return self
 
     @model_validator(mode="after")
@@ -228,17 +242,20 @@ def _from(recipe: Recipe, folder: Path) -> Recipe:
     """The same recipe with its relative paths taken from a folder."""
     data = recipe.data
     parts = {part: _part_from(getattr(data, part), folder) for part in FILES}
-    model = str(folder / recipe.model) if recipe.model and (folder / recipe.model).is_dir() else recipe.model
+    model, *models = (_model_from(name, folder) for name in (recipe.model, *recipe.models))
     stages = [stage.model_copy(update=_stage_from(stage, folder)) for stage in recipe.stages]
-    changed: Values = {"model": model, "data": data.model_copy(update=parts), "stages": stages}
+    changed: Values = {"model": model, "models": models, "data": data.model_copy(update=parts), "stages": stages}
     if recipe.forgetting is not None:
         forgetting = recipe.forgetting
-        reference = forgetting.reference
-        if reference and (folder / reference).is_dir():
-            reference = str(folder / reference)
+        reference = _model_from(forgetting.reference, folder) if forgetting.reference else None
         texts = _part_from(forgetting.text, folder)
         changed["forgetting"] = forgetting.model_copy(update={"text": texts, "reference": reference})
     return recipe.model_copy(update=changed)
+
+
+def _model_from(name: str, folder: Path) -> str:
+    """A model whose folder is relative to another; a name on the Hub stays."""
+    return str(folder / name) if name not in {"", CHOOSE} and (folder / name).is_dir() else name
 
 
 def _stage_from(stage: StageOptions, folder: Path) -> Values:

@@ -21,6 +21,7 @@ RECIPE = _table(
         # The model and the task.
         "model": "base_model base_model_name model_name model_name_or_path model_id model_path backbone encoder "
         "checkpoint_name pretrained_model pretrained_model_name pretrained_model_name_or_path",
+        "models": "encoders backbones candidates model_list",
         "from_scratch": "config_overrides model_config random_weights",
         "task": "task_name task_type problem_type",
         "task.class_weight": "class_weights class_weight pos_weight weight_classes",
@@ -37,6 +38,8 @@ RECIPE = _table(
         "data.columns.pair": "pair text_pair text_pair_column",
         "data.columns.label": "label label_column label_column_name label_name label_field target target_column",
         "data.format": "file_type file_format dataset_format ds_type delimiter sep",
+        "data.prompt": "prompts prompt_name default_prompt default_prompt_name text_prefix query_instruction "
+        "query_instruction_for_retrieval instruction",
         "data.label_separator": "label_delimiter label_sep",
         "data.split.test": "test_size test_split test_ratio",
         "data.split.dev": "val_set_size val_size validation_split validation_size dev_size eval_split holdout_frac",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+import re
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from warmstart.options import OneOf, Options
 from warmstart.recipe.fields import Fraction
@@ -18,6 +19,18 @@ _NOT_CONTRASTIVE = {
     "early_stopping_patience": "does not train the classifier, by which dev rows would be judged",
 }
 """What cannot be set with a contrastive loss, and why."""
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def seconds_of(value: object) -> object:
+    """Seconds, given as a number or as text such as `90s`, `10m` and `2h`."""
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", value.strip())
+    if match is None:
+        raise ValueError(f"found {value!r}, expected a time such as 90s, 10m or 2h")
+    return float(match[1]) * _UNITS[match[2] or "s"]
 
 
 class TrainingOptions(Options):
@@ -39,6 +52,10 @@ class TrainingOptions(Options):
     `null` for no minimum."""
     max_steps: Annotated[int, Field(ge=1)] | None = None
     """The maximum number of optimizer steps, whatever `epochs` is."""
+    time_limit: Annotated[float, BeforeValidator(seconds_of), Field(gt=0)] | None = None
+    """The most time for all that comes before the model is measured, such as `90s`, `10m` or `2h`. Steps are timed
+    first, and there are as many as fit; where hardly any do, the linear probe is kept. No rows are held out then to
+    choose the final model by. Default: no limit."""
     batch_size: Annotated[int, Field(ge=1)] = 32
     """Rows per optimizer step, in each process."""
     batch_tokens: Annotated[int, Field(ge=1)] | None = None
@@ -64,6 +81,11 @@ class TrainingOptions(Options):
     `head.refit: true`. auto: by the [rules](../explanation/rules.md)."""
     temperature: Annotated[float, Field(gt=0)] = 0.1
     """The temperature of `loss: supervised-contrastive`: the lower, the more the most similar rows matter."""
+    final_model: Literal["auto", "fine-tuned", "weight-average", "dev"] = "auto"
+    """The model that a run ends with, for a head that starts from a linear probe: the `fine-tuned` one; the
+    `weight-average`, whose weights are the mean of those before and after training, with the head solved anew
+    (Wortsman et al. 2022); or, of these and the linear probe itself, the one that is best on the `dev` rows. auto: by
+    the [rules](../explanation/rules.md)."""
     average_last_epochs: Annotated[int, Field(ge=1)] = 1
     """Average the weights at the end of each of the last N epochs; 1 to use the final weights alone."""
     early_stopping_patience: Annotated[int, Field(ge=1)] | None = None
@@ -71,6 +93,10 @@ class TrainingOptions(Options):
     weights. Default: no early stopping."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """Floating-point precision of the training. auto: bf16 if the hardware supports it, otherwise fp32."""
+
+    def for_trainer(self) -> dict[str, Any]:
+        """The fields that a training itself takes."""
+        return self.model_dump(exclude={"final_model", "time_limit"})
 
     @model_validator(mode="after")
     def _temperature_needs_its_loss(self) -> Self:

@@ -21,6 +21,7 @@ from warmstart.report.verdict import verdict, warnings
 from warmstart.storage.artifacts import MANIFEST
 from warmstart.storage.files import write_text
 from warmstart.storage.json_files import read_object, read_text
+from warmstart.tasks.shared.saved_task import SavedTask
 
 FILE = "README.md"
 CONFIG = "config.json"
@@ -111,7 +112,7 @@ def _usage(facts: RunFacts) -> str:
     config = read_object(facts.run.model / CONFIG, ModelError, finite=False)
     if (other := _other_library(facts)) is not None:
         library, code = other
-        return f"{ours}\n\nWith {library}:\n\n{_code(code)}"
+        return f"{ours}\n\nWith {library}:\n\n{_code(code)}{_usage_note(facts)}"
     if config.get("model_type") == POOLED:
         return f"{ours}\n\nIts head is not one of transformers, so warmstart loads it."
     names = config.get("architectures")
@@ -119,6 +120,13 @@ def _usage(facts: RunFacts) -> str:
     plain = f"from transformers import AutoTokenizer, {head}\n\n"
     plain += f'model = {head}.from_pretrained("model")\ntokenizer = AutoTokenizer.from_pretrained("model")'
     return f"{ours}\n\nWith plain transformers:\n\n{_code(plain)}"
+
+
+def _usage_note(facts: RunFacts) -> str:
+    """What the model does with warmstart that it does not do elsewhere."""
+    note = getattr(facts.task_class, "usage_note", None)
+    text = note(SavedTask.read(facts.run.model).options) if note is not None else ""
+    return f"\n\n{text}" if text else ""
 
 
 def _code(text: str) -> str:
@@ -149,10 +157,12 @@ def _data(facts: RunFacts) -> str:
 def _training(facts: RunFacts) -> str:
     recipe, run = facts.run.recipe, facts.run
     versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
-    training = run.completed_recipe.training
+    training, prompt = run.completed_recipe.training, run.training.window.prompt
+    before = f" {_word(prompt)} is put before every text." if prompt else ""
     return (
         f"Learning rate {training.learning_rate:g}, {training.lr_schedule} schedule, {run.training.steps:,} optimizer "
-        f"steps, batch size {training.batch_size}, seed {recipe.seed}, {run.training.precision}. Versions: {versions}."
+        f"steps, batch size {training.batch_size}, seed {recipe.seed}, {run.training.precision}.{before} "
+        f"Versions: {versions}."
     )
 
 

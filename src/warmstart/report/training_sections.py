@@ -9,7 +9,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from warmstart.evaluation.records.training import LogEntry, TrainingRecord
+from warmstart.evaluation.records.encoder_choice import read_choice
+from warmstart.evaluation.records.rules import list_rules
+from warmstart.evaluation.records.search_baseline import search_sentences
+from warmstart.evaluation.records.training import LogEntry
 from warmstart.models.learning_rates import layer_learning_rates
 from warmstart.report.blocks import (
     Block,
@@ -49,17 +52,17 @@ def curves(facts: RunFacts) -> Section | None:
     if len(points) > 1:
         headline = facts.scores[0].headline if facts.scores else "score"
         blocks.append(_dev(headline, points))
-    probe = training.linear_probe
-    if not blocks and probe is None:
+    probe, choice = training.linear_probe, read_choice(facts.run.folder)
+    search = [Paragraph(f"{sentence[0].upper()}{sentence[1:]}.") for sentence in search_sentences(facts.run.folder)]
+    if not (blocks or probe or choice or training.rules or search):
         return None
     summary = f"{training.steps:,} optimizer steps in {training.seconds:,.0f} s, in {training.precision}."
     start = [Paragraph(f"The head started from a {probe.sentence}.")] if probe else []
-    by_rule = [Paragraph(f"By rule, since {training.rules[0].reason}: {_listed(training)}.")] if training.rules else []
-    return Section("curves", "Training", [Paragraph(summary), *by_rule, *start, *blocks])
-
-
-def _listed(training: TrainingRecord) -> str:
-    return ", ".join(rule.sentence for rule in training.rules)
+    final = training.final_model
+    end = [Paragraph(f"The final model is {final.choice}.")] if final else []
+    by_rule = [Paragraph(f"By rule: {list_rules(training.rules)}.")] if training.rules else []
+    encoder = [Paragraph(f"Encoder: {choice.sentence}.")] if choice else []
+    return Section("curves", "Training", [Paragraph(summary), *encoder, *by_rule, *start, *end, *search, *blocks])
 
 
 def _loss(history: Sequence[LogEntry]) -> ChartBlock:

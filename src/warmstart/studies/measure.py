@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from warmstart.errors import RecipeError, WarmstartError
+from warmstart.errors import RecipeError, StoppedError, WarmstartError
 from warmstart.evaluation.run_result import RunResult
 from warmstart.experiments.repeat import repeat
 from warmstart.models.loading import load_config
@@ -84,7 +84,7 @@ class StudyRunner:
                 try:
                     self._measure(one)
                 except WarmstartError as error:
-                    if isinstance(error, RecipeError):
+                    if isinstance(error, RecipeError | StoppedError):
                         raise
                     self.errors.append(f"{one.name}: {error}")
                     self.progress.log(self.errors[-1])

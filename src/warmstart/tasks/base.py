@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
+    from warmstart.models.prompts import PromptUse
+
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
 """Rows as columns, by name; what their values are follows from the kinds of the schema's columns."""
 Answer: TypeAlias = dict[str, Any]
@@ -103,6 +105,8 @@ class Task(ABC, Generic[OptionsT, FeatureT]):
     """The methods of `Window` that it supports."""
     new_tokens: tuple[str, ...] = ()
     """Tokens of its own that are added to the tokenizer."""
+    separate_texts: bool = False
+    """Whether each text of a pair is an input of its own, as a bi-encoder reads them."""
     pooling: str = "auto"
     """The tokens that the head reads, as `Pooling` names them, where the task decides that."""
     max_batch: ClassVar[int | None] = None
@@ -163,6 +167,14 @@ class Task(ABC, Generic[OptionsT, FeatureT]):
     @abstractmethod
     def config_kwargs(self) -> dict[str, Any]:
         """What the model's config must hold: labels, `problem_type`."""
+
+    @classmethod
+    def prompt_uses(cls, options: OptionsT) -> Mapping[str, PromptUse]:
+        """The recipe fields that hold a prompt for its texts, and what an encoder knows such a text as.
+
+        Empty for a task that takes no prompt, as one whose answers are positions in the text.
+        """
+        return {}
 
     # Training.
 

@@ -13,12 +13,13 @@ from torch.nn import functional as F
 
 from warmstart.data.schema import Column, Schema
 from warmstart.errors import Location, ModelError, RecipeError, nearest
-from warmstart.options import Options
 from warmstart.tasks.base import Answer, Averaging, Batch, Columns, ErrorTable, LossFunction, Outputs, TextFeature
 from warmstart.tasks.shared import metrics
 from warmstart.tasks.shared.error_tables import share, table
 from warmstart.tasks.shared.failures import why_no_better_than_constant
 from warmstart.tasks.shared.labels import LABEL_ANSWER, LabelMap
+from warmstart.tasks.shared.pair_encoder import PairOptions, reads_separately
+from warmstart.tasks.shared.prompts import PROMPT
 from warmstart.tasks.shared.text_classification import TextClassification
 from warmstart.tasks.shared.text_inputs import PAIR, TEXT, encode_texts, pad
 from warmstart.text.windows import Window
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
     from warmstart.models.linear_probe import ProbeKind
+    from warmstart.models.prompts import PromptUse
 
 
 SINGLE_LABEL_METRICS = ("accuracy", "macro_f1", "mcc", "f1")
@@ -36,7 +38,7 @@ LabelName = Annotated[str, BeforeValidator(lambda value: str(value) if type(valu
 """A label, which YAML may hold as a whole number."""
 
 
-class ClassifyOptions(Options):
+class ClassifyOptions(PairOptions):
     """Options of `task: {name: classify, …}`."""
 
     multi_label: bool = False
@@ -55,6 +57,7 @@ class ClassifyOptions(Options):
     `micro_f1` with `multi_label: true`."""
 
     synonyms: ClassVar[Mapping[str, str]] = {
+        **PairOptions.synonyms,
         "multilabel": "multi_label",
         "is_multilabel": "multi_label",
         "class_weights": "class_weight",
@@ -104,6 +107,7 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
         self, options: ClassifyOptions, pair: bool, labels: LabelMap, class_weight: Sequence[float] | None
     ) -> None:
         super().__init__(options, pair)
+        self.separate_texts = reads_separately(options, pair)
         self.labels = labels
         self.class_weight = class_weight
         self.multi_label = options.multi_label
@@ -143,8 +147,12 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
         kind = "multi_label_classification" if self.multi_label else "single_label_classification"
         return {**self.labels.config_kwargs(), "problem_type": kind}
 
+    @classmethod
+    def prompt_uses(cls, options: ClassifyOptions) -> Mapping[str, PromptUse]:
+        return {PROMPT: "classification"}
+
     def encode(self, rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[ClassifyFeature]:
-        features = cast(list[ClassifyFeature], encode_texts(rows, tokenizer, window, self.pair))
+        features = cast(list[ClassifyFeature], encode_texts(rows, tokenizer, window, self.pair, self.separate_texts))
         for feature, answer in zip(features, rows.get("label", ()), strict=False):
             feature["labels"] = self._target(answer)
         return features

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, Self, cast
 
@@ -29,7 +30,9 @@ from warmstart.tasks.base import (
 from warmstart.tasks.shared import metrics, negatives
 from warmstart.tasks.shared import ranking_losses as ranking
 from warmstart.tasks.shared.error_tables import ranks_table, table
+from warmstart.tasks.shared.fusion import Fusion
 from warmstart.tasks.shared.nearest_neighbours import Vectors
+from warmstart.tasks.shared.prompts import AUTO, put_before
 from warmstart.tasks.shared.rank_options import RankOptions
 from warmstart.tasks.shared.relevance import first_ranks, judgements
 from warmstart.tasks.shared.relevant_pairs import RelevantPairs, text_key
@@ -41,11 +44,18 @@ if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+    from warmstart.models.prompts import PromptUse
+
 ROWS = 1000
 """Training rows that are read at a time."""
 HARDEST = 10
 """Queries that an error analysis names."""
 LABEL = "how relevant the document is, 0 for not; set `task: {name: rank, rows: pairs}` if every document is"
+SEARCHED = {
+    "bm25": "also ranks the documents by BM25 and fuses both rankings",
+    "bm25-only": "ranks the documents by BM25 instead",
+}
+"""What a search does that is not by vectors alone."""
 MODULES = "modules.json"
 """The file by which sentence-transformers knows a model folder of its own."""
 
@@ -113,6 +123,11 @@ class Rank(Task[RankOptions, RankFeature]):
     def auto_class_for(cls, options: RankOptions) -> str:
         return "AutoModelForSequenceClassification" if options.encoder == "cross" else "AutoModel"
 
+    @classmethod
+    def prompt_uses(cls, options: RankOptions) -> Mapping[str, PromptUse]:
+        cross = options.encoder == "cross"
+        return {} if cross else {"task.query_prompt": "query", "task.document_prompt": "document"}
+
     def config_kwargs(self) -> dict[str, Any]:
         if not self.cross:
             return {}
@@ -131,8 +146,9 @@ class Rank(Task[RankOptions, RankFeature]):
     def write_library_files(self, model: Any, window: Window, folder: Path) -> None:
         """A bi-encoder opens in sentence-transformers."""
         if not self.cross:
-            prompts = {"query": self.options.query_prompt, "document": self.options.document_prompt}
             options, kwargs = self.options, encoder_kwargs(model.config)
+            sides = {"query": options.query_prompt, "document": options.document_prompt}
+            prompts = {side: "" if prompt == AUTO else prompt for side, prompt in sides.items()}
             embedding = SentenceEmbedding(
                 model.output_size, options.pooling, window.max_tokens, options.distance_metric
             )
@@ -144,6 +160,17 @@ class Rank(Task[RankOptions, RankFeature]):
             return None
         code = 'from sentence_transformers import SentenceTransformer\n\nmodel = SentenceTransformer("model")'
         return "sentence-transformers", code
+
+    @staticmethod
+    def usage_note(options: Mapping[str, Any]) -> str:
+        """What a search with warmstart does beyond the bi-encoder, for the model card; nothing where that is all."""
+        searched = SEARCHED.get(options.get("fusion", "auto"))
+        if not searched:
+            return ""
+        return (
+            "That is the bi-encoder alone. A search with warmstart (`warmstart predict model QUERY --documents FILE`) "
+            f"{searched}, and so did the evaluation if it searched all documents."
+        )
 
     # Rows to features.
 
@@ -174,11 +201,11 @@ class Rank(Task[RankOptions, RankFeature]):
             texts = self._encode(tokenizer, window, queries, [text for row in documents for text in row])
             sizes = [len(row) for row in documents]
         else:
-            query_prompt, document_prompt = self.options.query_prompt, self.options.document_prompt
+            queries = put_before(self.options.query_prompt, rows["query"])
             prompted = [
                 text
-                for query, row in zip(rows["query"], documents, strict=True)
-                for text in (query_prompt + query, *(document_prompt + document for document in row))
+                for query, row in zip(queries, documents, strict=True)
+                for text in (query, *put_before(self.options.document_prompt, row))
             ]
             texts = self._encode(tokenizer, window, prompted)
             sizes = [1 + len(row) for row in documents]
@@ -194,7 +221,7 @@ class Rank(Task[RankOptions, RankFeature]):
         self, texts: Sequence[str], side: str, tokenizer: PreTrainedTokenizerBase, window: Window
     ) -> list[TextFeature]:
         prompt = self.options.query_prompt if side == "query" else self.options.document_prompt
-        return self._encode(tokenizer, window, [prompt + text for text in texts])
+        return self._encode(tokenizer, window, put_before(prompt, texts))
 
     def _encode(
         self,
@@ -286,6 +313,14 @@ class Rank(Task[RankOptions, RankFeature]):
         if self.options.candidates == "auto":
             return collection or self.options.rows != "labelled"
         return self.options.candidates == "all"
+
+    def search_fusion(self) -> Fusion:
+        return "none" if self.cross else self.options.fusion
+
+    def with_fusion(self, fusion: Fusion) -> Self:
+        task = copy(self)
+        task.options = self.options.model_copy(update={"fusion": fusion})
+        return task
 
     @property
     def metric_columns(self) -> tuple[str, ...]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NotRequired, Self, cast
 
 import torch
 
 from warmstart.data.schema import Column, Schema
 from warmstart.errors import ModelError
-from warmstart.options import Options
 from warmstart.tasks.base import Answer, Averaging, Batch, Columns, ErrorTable, Outputs, Task, TextFeature
 from warmstart.tasks.shared import metrics
 from warmstart.tasks.shared.error_tables import quantiles, table
+from warmstart.tasks.shared.pair_encoder import PairOptions, reads_separately
+from warmstart.tasks.shared.prompts import PROMPT
 from warmstart.tasks.shared.text_inputs import PAIR, TEXT, encode_texts, pad
 from warmstart.text.windows import Window
 
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
     from warmstart.models.linear_probe import ProbeKind
+    from warmstart.models.prompts import PromptUse
 
 MIN_PEARSON = 0.1
 """The correlation below which a regression has failed."""
 
 
-class ScoreOptions(Options):
-    """Options of `task: {name: score, …}`: none yet."""
+class ScoreOptions(PairOptions):
+    """Options of `task: {name: score, …}`."""
 
 
 class ScoreFeature(TextFeature):
@@ -45,6 +47,10 @@ class Score(Task[ScoreOptions, ScoreFeature]):
     headline = "pearson"
     answer_fields = ("score",)
     row_score_name = "minus the mean absolute error of a row"
+
+    def __init__(self, options: ScoreOptions, pair: bool) -> None:
+        super().__init__(options, pair)
+        self.separate_texts = reads_separately(options, pair)
 
     @classmethod
     def schema(cls, options: ScoreOptions) -> Schema:
@@ -69,8 +75,12 @@ class Score(Task[ScoreOptions, ScoreFeature]):
         names = {"id2label": {0: "score"}, "label2id": {"score": 0}}
         return {"num_labels": 1, **names, "problem_type": "regression"}
 
+    @classmethod
+    def prompt_uses(cls, options: ScoreOptions) -> Mapping[str, PromptUse]:
+        return {PROMPT: "classification"}
+
     def encode(self, rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[ScoreFeature]:
-        features = cast(list[ScoreFeature], encode_texts(rows, tokenizer, window, self.pair))
+        features = cast(list[ScoreFeature], encode_texts(rows, tokenizer, window, self.pair, self.separate_texts))
         for feature, answer in zip(features, rows.get("label", ()), strict=False):
             feature["labels"] = float(answer)
         return features

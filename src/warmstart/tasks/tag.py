@@ -151,6 +151,14 @@ class Tag(ReadsWindows, Task[TagOptions, TagFeature]):
     def config_kwargs(self) -> dict[str, Any]:
         return self.labels.config_kwargs()
 
+    @property
+    def ignored_label(self) -> int:
+        return IGNORED
+
+    @property
+    def scores_tokens_apart(self) -> bool:
+        return not self.options.crf
+
     # The CRF.
 
     def extend_model(self, model: PreTrainedModel, folder: Path | None) -> PreTrainedModel:

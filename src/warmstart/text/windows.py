@@ -39,6 +39,7 @@ class Window:
         head_tokens: With `head+tail`, how many tokens of a text are its head; None for 128 of 510, rounded up.
         overlap: With `slices`, how many tokens neighbouring slices share.
         max_slices: With `slices`, the maximum number of slices per text; None for all.
+        prompt: What is put before every text, as its beginning: its tokens count, and are cut, like those of the text.
 
     Raises:
         ValueError: Settings that contradict each other.
@@ -49,6 +50,7 @@ class Window:
     head_tokens: int | None = None
     overlap: int = 0
     max_slices: int | None = None
+    prompt: str = ""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -94,6 +96,7 @@ class Window:
             [
                 f"{self.method} of {self.max_tokens} tokens",
                 *(f"{name} {value}" for name, value in details.items() if value),
+                *([f'prompt "{self.prompt}"'] if self.prompt else []),
             ]
         )
 

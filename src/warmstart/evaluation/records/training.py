@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
 
 from warmstart.evaluation.records.files import OPTIONAL, Number
+from warmstart.evaluation.records.final_model import FinalModelRecord
 from warmstart.evaluation.records.linear_probe import ProbeRecord
 from warmstart.text.windows import Truncation, Window
 
@@ -34,13 +36,14 @@ class RuleRecord:
     """A field that the recipe left open and a rule decided."""
 
     field: str
-    value: str | int | bool
+    value: str | int | float | bool
     reason: str
 
     @property
     def sentence(self) -> str:
         """The field as a recipe has it."""
-        return f"{self.field}: {str(self.value).lower()}"
+        value = str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
+        return f"{self.field}: {json.dumps(value, ensure_ascii=False) if ' ' in value else value}"
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ class TrainingRecord:
     """Where dev was measured during training, one entry per epoch."""
     linear_probe: ProbeRecord | None = field(default=None, metadata=OPTIONAL)
     """The linear probe that the head started from."""
+    final_model: FinalModelRecord | None = field(default=None, metadata=OPTIONAL)
+    """How the final model was chosen, where there was a choice."""
     rules: list[RuleRecord] = field(default_factory=list, metadata=OPTIONAL)
     """Fields that the recipe left open, with their values."""
 

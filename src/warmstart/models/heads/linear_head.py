@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from warmstart.models.architectures import is_pooled, spec_of
+from warmstart.models.pooling import COMPARE
 from warmstart.models.security.folder import WEIGHTS
 from warmstart.models.sentence_transformers_folder import (
     DENSE,
@@ -35,7 +36,8 @@ def is_sentence_head(model: PreTrainedModel) -> bool:
     config = model.config
     if not is_pooled(config) or spec_of(config).global_first_token:  # that library gives no token global attention
         return False
-    return (config.head_type, config.layers) == ("linear", "last") and config.pooling in POOLING
+    reads_one_text = config.slice_pooling != COMPARE
+    return (config.head_type, config.layers) == ("linear", "last") and config.pooling in POOLING and reads_one_text
 
 
 def split_weights(
@@ -44,6 +46,7 @@ def split_weights(
     max_tokens: int,
     encoder_kwargs: Mapping[str, bool],
     folder: Path,
+    prompt: str = "",
 ) -> None:
     """Store the weights of a saved model as that library has them.
 
@@ -51,6 +54,7 @@ def split_weights(
         max_tokens: The most tokens of a text that the encoder sees.
         encoder_kwargs: Arguments of the encoder's class, such as that it has no pooler.
         folder: Where `save_pretrained` has written the model; its file of weights is replaced.
+        prompt: What is put before every text.
     """
     if not (folder / WEIGHTS).is_file():  # so large that it is in several files
         return
@@ -61,7 +65,7 @@ def split_weights(
     (folder / DENSE).mkdir()
     save_file(head, folder / DENSE / WEIGHTS, metadata={"format": "pt"})
     size, config = model.pooling.output_size, model.config
-    write_head_files(folder, HeadShape(size, config.pooling, config.num_labels), max_tokens, encoder_kwargs)
+    write_head_files(folder, HeadShape(size, config.pooling, config.num_labels), max_tokens, encoder_kwargs, prompt)
 
 
 def joined_weights(name: str) -> dict[str, torch.Tensor] | None:

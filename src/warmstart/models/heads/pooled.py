@@ -37,7 +37,7 @@ class PooledConfig(transformers.PreTrainedConfig):  # type: ignore[misc]
         encoder: The config of the encoder, or its values with `model_type`.
         layers: As in `Pooling`.
         pooling: As in `Pooling`; not used by heads that predict something for each token.
-        slice_pooling: How the vectors of a document's slices are pooled: `mean`, `max` or `attention`.
+        slice_pooling: As in `SlicePooling`.
         slice_chunk_size: How many slices go through the encoder at a time; memory grows with it.
         dropout: Dropout before each layer of the head.
         head_type: What is between the encoder and the last layer: nothing (`linear`), the layer that a stock head has
@@ -107,7 +107,7 @@ class PooledModel(transformers.PreTrainedModel):  # type: ignore[misc]
         self.bilstm = BiLSTM(read, state_size, config.bilstm_layers, config.dropout) if recurrent else None
         self.slice_pooling = SlicePooling(config.slice_pooling, self.pooling.output_size)
         self.dropout = nn.Dropout(config.dropout)
-        size = self.pooling.output_size
+        size = self.slice_pooling.output_size
         self.pooler = nn.Linear(size, config.encoder.hidden_size) if config.head_type == "pooler" else None
         self.activation = ACT2FN[config.pooler_activation]
         size = size if self.pooler is None else config.encoder.hidden_size

@@ -17,7 +17,7 @@ from warmstart.models.heads.pooled import (
     PooledModel,
 )
 from warmstart.models.heads.token import PooledForQuestionAnswering, PooledForTokenClassification
-from warmstart.models.pooling import FINAL, MARKED_POOLINGS, choose_layers
+from warmstart.models.pooling import COMPARE, FINAL, MARKED_POOLINGS, choose_layers
 from warmstart.runtime import plugins
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ POOLED_CLASSES: tuple[type[PooledModel], ...] = (
     PooledForQuestionAnswering,
 )
 """Our own models, one for each of these Auto classes."""
+
+
+PAIR_CHUNK = 1024
+"""Texts of pairs that go through the encoder at a time: a batch has two a row, as against any number of slices."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,11 @@ class HeadChoice:
     def is_default(self) -> bool:
         """Whether any head will do."""
         return replace(self, reuse=True) == HeadChoice()
+
+
+def compares_texts(config: PretrainedConfig) -> bool:
+    """Whether a model's head compares two texts that are read separately."""
+    return getattr(config, "slice_pooling", None) == COMPARE
 
 
 def pooled_class(name: str) -> type[PooledModel]:
@@ -140,6 +149,7 @@ def _pooled_config(config: PretrainedConfig, choice: HeadChoice, by_token: bool)
         layers=str(choice.layers),
         pooling=pooling,
         slice_pooling=choice.slice_pooling or "mean",
+        slice_chunk_size=PAIR_CHUNK if choice.slice_pooling == COMPARE else PooledConfig.slice_chunk_size,
         dropout=_dropout(config) if spec.stock_dropout or not like_stock else 0.0,
         head_type=("pooler" if like_stock and spec.stock_dense else "linear") if choice.type == "auto" else choice.type,
         pooler_activation=getattr(config, dense.activation, dense.activation),
@@ -197,7 +207,7 @@ def _described(saved: PretrainedConfig, by_token: bool) -> str:
     if not is_pooled(saved):
         pooling = _current_pooling(saved) or "auto"
         return f"layers: last, pooling: {pooling}, type: auto (a stock head), and no slices"
-    slices = f"window.slice_pooling: {saved.slice_pooling}"
+    slices = "task.encoder: bi" if compares_texts(saved) else f"window.slice_pooling: {saved.slice_pooling}"
     return f"layers: {saved.layers}, pooling: {saved.pooling}, type: {own}, {slices}"
 
 

@@ -8,6 +8,8 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from warmstart.options import Options
+from warmstart.tasks.shared.fusion import Fusion
+from warmstart.tasks.shared.prompts import AUTO
 
 
 class RankOptions(Options):
@@ -45,16 +47,22 @@ class RankOptions(Options):
     the seed draws them."""
     pooling: Literal["mean", "cls", "max", "last"] = "mean"
     """How a bi-encoder pools the tokens of the last layer; use the pooling that the encoder was pretrained with."""
-    query_prompt: str = ""
-    """A prefix for each query of a bi-encoder, such as `query: `, which some encoders need."""
-    document_prompt: str = ""
-    """A prefix for each document of a bi-encoder, such as `passage: `, which some encoders need."""
+    query_prompt: str = AUTO
+    """What is put before each query of a bi-encoder, such as `"query: "`, for an encoder that was trained with it;
+    empty for nothing. auto: as for `data.prompt`, by what the encoder was trained with."""
+    document_prompt: str = AUTO
+    """The same for each document, such as `"passage: "`."""
     chunk_size: Annotated[int, Field(ge=1)] | None = None
     """How many texts a bi-encoder keeps the activations of at a time, so that a large batch fits into memory. The rest
     is recomputed for the backward pass: the same gradients, for about a third more time. Default: all."""
     candidates: Literal["auto", "given", "all"] = "auto"
     """The documents that are ranked for each query in evaluation: those `given` in its rows, or `all` of the test rows
     or of `data.documents`. auto: `all` if there are `data.documents` or rows without labels, otherwise `given`."""
+    fusion: Fusion = "auto"
+    """How a bi-encoder searches documents: by vectors alone (`none`), by reciprocal rank fusion of vectors and BM25
+    (`bm25`), or by BM25 alone (`bm25-only`). auto: whichever is best after training on dev rows or, without those, on a
+    fifth of the training queries, at most 100, that are held out for it; `none` if there are neither dev rows nor 50
+    training queries, if `candidates` are given, and for a cross-encoder."""
 
     synonyms: ClassVar[Mapping[str, str]] = {
         "num_negatives": "negatives",
@@ -69,6 +77,10 @@ class RankOptions(Options):
         "distance": "distance_metric",
         "similarity": "distance_metric",
         "similarity_fn_name": "distance_metric",
+        "hybrid": "fusion",
+        "hybrid_search": "fusion",
+        "bm25": "fusion",
+        "rrf": "fusion: bm25",
     }
 
     @model_validator(mode="after")
@@ -85,6 +97,8 @@ class RankOptions(Options):
                 f"rows: found {self.rows}, which leaves no negative for a relevant document; set hard_negatives: 1 or "
                 "random_negatives: 1, or give rows with a negative or with labels"
             )
+        if self.encoder == "cross" and self.fusion in {"bm25", "bm25-only"}:
+            raise ValueError(f"fusion: found {self.fusion} with encoder: cross; expected none, or encoder: bi")
         if self.distance_metric == "euclidean" and (self.encoder == "cross" or self.loss not in {"triplet", "margin"}):
             raise ValueError(
                 f"distance_metric: found euclidean with encoder: {self.encoder} and loss: {self.loss}; expected "

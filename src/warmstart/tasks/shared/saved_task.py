@@ -11,6 +11,7 @@ from warmstart.errors import ModelError, RecipeError
 from warmstart.storage.files import write_json
 from warmstart.storage.json_files import JsonObject, read_object
 from warmstart.tasks.base import AnyTask
+from warmstart.tasks.shared.prompts import PROMPT
 from warmstart.text.windows import Window
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ MAX_NUMBER = 1 << 20
 """The largest number that a window may hold."""
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.05, 20.0
 """What logits may be divided by."""
+MAX_PROMPT = 1000
+"""The most characters of a prompt."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class SavedTask:
         values: JsonObject = {"format": FORMAT, **asdict(self)}
         if self.temperature == 1.0:
             del values["temperature"]
+        if not self.window.prompt:
+            del values["window"]["prompt"]
         write_json(folder / FILE, values)
 
     def with_temperature(self, temperature: float) -> SavedTask:
@@ -97,9 +102,14 @@ def open_task(
     except RecipeError as error:
         raise ModelError(f"{path}: {error}") from None
     try:
-        return task_class.from_config(options, saved.pair, config), saved
+        task = task_class.from_config(options, saved.pair, config)
+    except RecipeError as error:
+        raise ModelError(f"{path}: {error}") from None
     except ModelError as error:
         raise ModelError(f"{folder / 'config.json'}: {error}") from None
+    if saved.window.prompt and PROMPT not in task.prompt_uses(options):
+        raise ModelError(f"{path}: window.prompt: found {saved.window.prompt!r}, but {saved.task} takes no prompt")
+    return task, saved
 
 
 def _read_temperature(path: Path, value: object) -> float:
@@ -116,6 +126,11 @@ def _read_window(path: Path, values: JsonObject) -> Window:
         raise ModelError(f"{path}: window: found {str(values)[:80]!r}, expected {', '.join(known)}")
     for name, value in values.items():
         if name == "method" or (value is None and name in {"head_tokens", "max_slices"}):
+            continue
+        if name == "prompt":
+            if not isinstance(value, str) or len(value) > MAX_PROMPT:
+                what = f"{path}: window.prompt: found {str(value)[:80]!r}"
+                raise ModelError(f"{what}, expected at most {MAX_PROMPT:,} characters of text")
             continue
         if type(value) is not int or not 0 <= value <= MAX_NUMBER:
             what = f"{path}: window.{name}: found {str(value)[:80]!r}"

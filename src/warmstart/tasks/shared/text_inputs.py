@@ -12,6 +12,7 @@ import torch
 from warmstart.data.schema import Column
 from warmstart.errors import ModelError
 from warmstart.tasks.base import Columns, FlatFeature, NestedFeature, TextFeature
+from warmstart.tasks.shared.prompts import prompted
 from warmstart.text.windows import Frame, Window, apply_window
 
 if TYPE_CHECKING:
@@ -21,13 +22,35 @@ TEXT = Column("text", "text", "the text, or the first of a pair")
 PAIR = Column("pair", "text", "the second text of a pair", required=False)
 
 
-def encode_texts(rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window, pair: bool) -> list[TextFeature]:
-    """One feature a row, as `apply_window` gives it: token ids, and how many tokens there are and are cut."""
+def encode_texts(
+    rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window, pair: bool, separate: bool = False
+) -> list[TextFeature]:
+    """One feature a row, as `apply_window` gives it: token ids, and how many tokens there are and are cut.
+
+    Args:
+        separate: Each text of a pair is an input of its own.
+    """
+    rows = prompted(rows, window.prompt, separate)
+    if separate:
+        return _encode_separately(rows, tokenizer, window)
     with no_panic():
         frame = Frame.of(tokenizer, pair)
         first = token_ids(tokenizer, rows["text"])
         second: Sequence[list[int] | None] = token_ids(tokenizer, rows["pair"]) if pair else [None] * len(first)
     return [cast(TextFeature, apply_window(window, frame, a, b)) for a, b in zip(first, second, strict=True)]
+
+
+def _encode_separately(rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[TextFeature]:
+    """One feature a pair: two inputs, the first text and the second."""
+    frame = Frame.of(tokenizer, False)
+    sides = [
+        [apply_window(window, frame, ids) for ids in token_ids(tokenizer, rows[name])] for name in ("text", "pair")
+    ]
+    features: list[TextFeature] = []
+    for both in zip(*sides, strict=True):
+        tokens, cut = (sum(one.pop(name) for one in both) for name in ("tokens", "cut"))
+        features.append(cast(TextFeature, nested(both, tokens, cut)))
+    return features
 
 
 def flat(ids: Mapping[str, list[int]], tokens: int, cut: int) -> FlatFeature:
