@@ -47,7 +47,7 @@ def test_each_text_is_an_input_of_its_own(encoder):
 def test_the_texts_of_a_pair_are_compared_at_length_one():
     u, v = torch.tensor([3.0, 4.0]), torch.tensor([0.0, 2.0])
     (compared,) = SlicePooling("compare", 2)(torch.stack([u, v]), torch.tensor([2]))
-    assert torch.allclose(compared, torch.tensor([0.6, 0.2, 0.0, 0.8]))
+    assert torch.allclose(compared, torch.tensor([0.6, 0.2, 0.0, 0.8, 1.6]))
 
 
 def test_a_saved_model_answers_as_the_trained_one_whatever_shares_the_batch(run):
@@ -59,7 +59,7 @@ def test_a_saved_model_answers_as_the_trained_one_whatever_shares_the_batch(run)
     for one, other in zip(together, swapped, strict=True):  # the comparison does not depend on the order
         assert one["probability"] == pytest.approx(other["probability"], abs=1e-5)
     model = AutoModelForSequenceClassification.from_pretrained(run.model)
-    assert model.classifier.in_features == 2 * model.config.encoder.hidden_size
+    assert model.classifier.in_features == 2 * model.config.encoder.hidden_size + 1
 
 
 def test_it_exports_to_onnx_with_the_same_answers(run, files):

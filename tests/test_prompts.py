@@ -61,7 +61,6 @@ def tokens(predictor, *texts):
         ("modernbert-embed-base", "document", "search_document: "),
         ("bge-small-en-v1.5", "classification", ""),
         ("bge-small-en-v1.5", "query", "Represent this sentence for searching relevant passages: "),
-        ("ruri-v3-30m", "query", "検索クエリ: "),
         ("multilingual-e5-large-instruct", "classification", ""),
         ("bert-base-uncased", "classification", ""),
         ("my-e5-small", "query", ""),

@@ -89,8 +89,11 @@ def test_numbers_and_several_labels_start_from_a_regression(sentences, files, tm
     assert decided(sentences, files["many"], tmp_path, **several)[1] == PROBE_START
 
 
-def test_few_pairs_are_read_by_a_bi_encoder_unless_a_user_says_otherwise(sentences, files, tmp_path):
+def test_few_pairs_are_read_by_a_bi_encoder_unless_a_user_says_otherwise(sentences, files, tmp_path, monkeypatch):
     pairs = {"data.columns": {"pair": "other"}}
+    frozen = {"task.encoder": "bi", "layers.freeze": "encoder", "head.init": "linear-probe"}
+    assert decided(sentences, files["pairs"], tmp_path, **pairs)[1] == frozen
+    monkeypatch.setattr(rules, "FEW_PAIRS", 10)
     assert decided(sentences, files["pairs"], tmp_path, **pairs)[1] == {"task.encoder": "bi", **PROBE_START}
     assert decided(sentences, files["pairs"], tmp_path, **pairs, **{"task.encoder": "cross"})[1] == {}
 

@@ -147,7 +147,6 @@ def _words(run: RunFolder) -> str:
 def _show(run: RunFolder) -> None:
     from warmstart.cli import encoder_table, evidence_tables, screen
     from warmstart.evaluation.records.encoder_choice import read_choice
-    from warmstart.evaluation.records.rules import list_rules
     from warmstart.evaluation.records.search_baseline import search_records
     from warmstart.evaluation.training_warnings import training_warnings
 
@@ -164,7 +163,7 @@ def _show(run: RunFolder) -> None:
     if training.final_model:
         rows["final model"] = training.final_model.choice
     if training.rules:
-        rows["by rule"] = list_rules(training.rules)
+        rows["by rule"] = ", ".join(rule.sentence for rule in training.rules)
     rows |= {
         "training rows": run.data.parts["train"].rows,
         "window": screen.window(training.window),

@@ -36,7 +36,7 @@ class PromptFamily:
 
 
 FAMILIES = (
-    # "Use 'query: ' prefix if you want to use embeddings as features, such as linear probing classification."
+    # Features for a classifier are made with the prompt of queries.
     PromptFamily(
         r"(multilingual-)?e5-(small|base|large)(-v2|-unsupervised)?",
         {"classification": "query: ", "query": "query: ", "document": "passage: "},
@@ -45,14 +45,10 @@ FAMILIES = (
         r"(nomic-embed-text-v1(\.5)?(-unsupervised)?|modernbert-embed-(base|large)(-unsupervised)?)",
         {"classification": "classification: ", "query": "search_query: ", "document": "search_document: "},
     ),
-    # Instructions are for queries alone: "no instruction needs to be added to passages".
+    # Only queries of a search have an instruction.
     PromptFamily(
         r"bge-(small|base|large)-en(-v1\.5)?",
         {"query": "Represent this sentence for searching relevant passages: "},
-    ),
-    PromptFamily(
-        r"ruri-v3-\d+m",
-        {"classification": "トピック: ", "query": "検索クエリ: ", "document": "検索文書: "},
     ),
 )
 """What the model cards say, for encoders whose files do not say it."""

@@ -332,7 +332,7 @@ def _features(ready: PreparedTraining, folder: Path, progress: Progress) -> tupl
 
 def _end_training(ready: PreparedTraining, final: FinalModel | None, progress: Progress) -> FinalModelRecord | None:
     """Make the trained model the one that the run ends with, and give the choice where it was made here."""
-    if ready.final_model == "dev" and ready.dev is not None:
+    if ready.final_model == "dev" and ready.dev is not None and not ready.is_solved:
         record = choose_final(ready.predictor, ready.dev, final, progress)
         progress.log(record.sentence)
         return record

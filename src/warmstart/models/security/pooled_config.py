@@ -10,7 +10,7 @@ from transformers.activations import ACT2FN
 
 from warmstart.errors import ModelError, nearest
 from warmstart.models.architectures import POOLED
-from warmstart.models.pooling import FINAL, HEAD_TYPES, LAYERS, MARKED_POOLINGS, SLICE_POOLINGS
+from warmstart.models.pooling import COMPARE, FINAL, HEAD_TYPES, LAYERS, MARKED_POOLINGS, SLICE_POOLINGS
 from warmstart.runtime import plugins
 from warmstart.storage.json_files import JsonObject
 
@@ -46,6 +46,9 @@ def _labels(value: object) -> bool:
     )
 
 
+_ROW_POOLINGS = (*SLICE_POOLINGS, COMPARE)
+
+
 def _pooling(value: object) -> bool:
     return value in (FINAL, *MARKED_POOLINGS) or value in plugins.names("poolings")
 
@@ -56,7 +59,7 @@ KEYS: dict[str, tuple[Callable[[object], bool], str]] = {
     "encoder": (lambda value: isinstance(value, dict), "the config of the encoder"),
     "layers": (lambda value: isinstance(value, str) and bool(LAYERS.fullmatch(value)), "layers, as last or concat-4"),
     "pooling": (_pooling, f"one of {', '.join((*plugins.built_in_names('poolings'), FINAL, *MARKED_POOLINGS))}"),
-    "slice_pooling": (lambda value: value in SLICE_POOLINGS, f"one of {', '.join(SLICE_POOLINGS)}"),
+    "slice_pooling": (lambda value: value in _ROW_POOLINGS, f"one of {', '.join(_ROW_POOLINGS)}"),
     "slice_chunk_size": (lambda value: type(value) is int and 1 <= value <= MAX_SLICES, f"1 to {MAX_SLICES:,}"),
     "dropout": (lambda value: isinstance(value, int | float) and 0 <= value < 1, "0 or more, less than 1"),
     "head_type": (lambda value: value in HEAD_TYPES, f"one of {', '.join(HEAD_TYPES)}"),
