@@ -97,6 +97,15 @@ def test_measurements_are_all_methods_of_a_seed_before_the_next_seed(study):
         measurements(load_study(study)[0], StudyPart(methods=("word",)))
 
 
+def test_both_texts_of_pairs_are_read(study, encoder):
+    path = study / "study.yaml"
+    path.write_text(path.read_text().replace("sizes: [few, all], finding: true", "sizes: [few, all], pairs: true"))
+    made = runner(study, encoder)
+    recipes = {one.cell.set: made.recipe(one) for one in measurements(made.study, StudyPart())}
+    assert recipes["films"].data.columns == {"pair": "pair"}
+    assert recipes["more"].data.columns == {}
+
+
 def test_every_combination_of_the_axes_is_a_method(study):
     text = (study / "study.yaml").read_text()
     (study / "study.yaml").write_text(f"{text}\naxes: {{training.epochs: [1, 2], head.type: [linear]}}\n")

@@ -107,7 +107,9 @@ class StudyRunner:
         """The complete recipe of a measurement; a peer's says what rows there are, and how answers are measured."""
         method = self.study.all_methods().get(one.method, StudyMethod())
         values = self.study.fields(one.cell.set, method)
-        data = {**values.get("data", {}), "train": str(self._drawn(one)), "test": str(self._file(one.cell, "test"))}
+        columns = {"columns": {"pair": "pair"}} if self.study.sets[one.cell.set].pairs else {}
+        files = {"train": str(self._drawn(one)), "test": str(self._file(one.cell, "test"))}
+        data = {**columns, **values.get("data", {}), **files}
         whole = {**values, "model": self.model, "seed": one.seed, "data": data}
         return Recipe.check(whole, f"{self.folder}: {one.method}")
 
