@@ -99,6 +99,10 @@ PROOF = PYTHONPATH=benchmarks $(PYTHON)
 proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-identical.
 	@$(PROOF) proofs/kill.py $(SIZE)
 
+.PHONY: proof-kill-defaults
+proof-kill-defaults:  ## SIGKILL while fit embeds, compares, chooses and trains (N= kills): the same choice and weights.
+	@$(PROOF) proofs/kill_defaults.py $(SIZE)
+
 .PHONY: proof-stages
 proof-stages:  ## A recipe of three stages on real data, killed in each, then used again (N= steps of a stage).
 	@$(PROOF) proofs/stages.py $(SIZE)

@@ -8,6 +8,11 @@ def test_killed_runs_end_bit_equal(prove):
     assert found["left_without_a_valid_checkpoint"] == 0
 
 
+def test_a_killed_run_makes_the_same_choice_and_ends_bit_equal(prove):
+    figures = prove("kill_defaults", 2)
+    assert figures["bit_equal"] == figures["runs"] == 2
+
+
 def test_no_corruption_is_silent(prove):
     found = prove("corrupt", 40)
     assert found["tried"] > 30
