@@ -101,7 +101,7 @@ def test_going_on_from_a_pooled_run_keeps_its_head_and_refuses_to_read_otherwise
         warmstart.fit(model=str(stock.model), train=files["train"], out=tmp_path / "no", head={"layers": 1}, **QUICK)
 
 
-@pytest.mark.parametrize("head", [{}, {"layers": "scalar-mix", "pooling": "max"}])
+@pytest.mark.parametrize("head", [{"init": "random"}, {"layers": "scalar-mix", "pooling": "max"}])
 def test_a_new_head_on_a_pooled_run_keeps_every_weight_of_its_encoder(runs, files, tmp_path, head):
     before = load_as_saved(str(runs("mean").model)).encoder.state_dict()
     still = {"training": {"max_steps": 1, "batch_size": 4, "learning_rate": 1e-20, "weight_decay": 0}}
