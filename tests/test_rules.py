@@ -94,7 +94,8 @@ def test_few_pairs_are_read_by_a_bi_encoder_unless_a_user_says_otherwise(sentenc
     frozen = {"task.encoder": "bi", "layers.freeze": "encoder", "head.init": "linear-probe"}
     assert decided(sentences, files["pairs"], tmp_path, **pairs)[1] == frozen
     monkeypatch.setattr(rules, "FEW_PAIRS", 10)
-    assert decided(sentences, files["pairs"], tmp_path, **pairs)[1] == {"task.encoder": "bi", **PROBE_START}
+    tuned = {"task.encoder": "bi", **PROBE_START, "training.min_steps": 100}
+    assert decided(sentences, files["pairs"], tmp_path, **pairs)[1] == tuned
     assert decided(sentences, files["pairs"], tmp_path, **pairs, **{"task.encoder": "cross"})[1] == {}
 
 
