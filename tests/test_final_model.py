@@ -7,6 +7,7 @@ import warmstart
 from small import weight_bytes
 from test_resume import Crash, Trouble, crash
 from warmstart.errors import RecipeError
+from warmstart.evaluation.records.training import RuleRecord
 from warmstart.pipeline import held_out, rules
 from warmstart.recipe import make_recipe
 from warmstart.report.page import render
@@ -21,6 +22,9 @@ def held(monkeypatch):
     """Rows are held out of small data too, and trainings are short."""
     monkeypatch.setattr(rules, "HELD_OUT_ROWS", (10, 1000))
     monkeypatch.setattr(rules, "STEPS", 6)
+    start = rules._probe_start
+    few = [RuleRecord("training.max_steps", 6, "a test is short")]
+    monkeypatch.setattr(rules, "_probe_start", lambda recipe: [*start(recipe), *few])
 
 
 def fit(sentences, files, out, **more):
