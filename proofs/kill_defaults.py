@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import warmstart
 from common import arguments, finish, write_page
+from tiny import declare_mean_pooling
 from tiny_fit import TinyFit, draw, kill_when
 from warmstart.evaluation.records.training import RuleRecord
 from warmstart.pipeline import held_out, rules
@@ -34,20 +34,8 @@ class TinyDefaults(TinyFit):
         rules.HELD_OUT_ROWS, rules.STEPS = (10, 1000), STEPS
         start = rules._probe_start
         rules._probe_start = lambda recipe: [*start(recipe), RuleRecord("training.max_steps", STEPS, "it is a proof")]
-        pooling = Path(self.encoder) / "1_Pooling"
-        pooling.mkdir()
-        modes = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False, "word_embedding_dimension": 32}
-        (pooling / "config.json").write_text(json.dumps(modes), encoding="utf-8")
-
-    def fit(self, out: Path) -> None:
-        """Train, or go on."""
-        warmstart.fit(
-            model=self.encoder,
-            train=str(self.train),
-            test=str(self.test),
-            out=out,
-            checkpoints={"every_steps": self.saves},
-        )
+        declare_mean_pooling(self.encoder)
+        self.settings = {"checkpoints": {"every_steps": 3}}
 
 
 def result(run: Path) -> dict[str, bytes]:

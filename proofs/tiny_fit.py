@@ -40,18 +40,14 @@ class TinyFit:
         self.test = folder / "test.csv"
         for path, rows in ((self.train, reviews(64)), (self.test, reviews(8, start=1000))):
             path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows), encoding="utf-8")
-        self.saves = saves
+        self.settings: dict[str, object] = {
+            "training": {"learning_rate": 1e-3, "epochs": 6, "batch_size": 16, "precision": "fp32"},
+            "checkpoints": {"every_steps": saves, "keep_last": KEEP, "when_finished": "keep"},
+        }
 
     def fit(self, out: Path) -> None:
         """Train, or go on."""
-        warmstart.fit(
-            model=self.encoder,
-            train=str(self.train),
-            test=str(self.test),
-            out=out,
-            training={"learning_rate": 1e-3, "epochs": 6, "batch_size": 16, "precision": "fp32"},
-            checkpoints={"every_steps": self.saves, "keep_last": KEEP, "when_finished": "keep"},
-        )
+        warmstart.fit(model=self.encoder, train=str(self.train), test=str(self.test), out=out, **self.settings)
 
     def start(self, out: Path) -> int:
         """Start a training in a fork and give its process id; its exit code is that of the command line."""

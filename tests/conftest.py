@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gc
-import json
 import os
 import shutil
 import tempfile
@@ -17,7 +16,7 @@ from hypothesis import settings
 import warm
 from proving import figures
 from small import FAST, reviews
-from tiny import save_tiny
+from tiny import declare_mean_pooling, save_tiny
 
 # A deadline measures the machine, which may be busy with other tests.
 settings.register_profile("no-deadline", deadline=None)
@@ -85,9 +84,7 @@ def sentences(encoder, tmp_path_factory) -> str:
     """An encoder whose folder says that its tokens are pooled by their mean."""
     folder = tmp_path_factory.mktemp("sentences") / "encoder"
     shutil.copytree(encoder, folder)
-    (folder / "1_Pooling").mkdir()
-    modes = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, **modes}))
+    declare_mean_pooling(folder)
     return str(folder)
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import warmstart
 from small import FAST, saved_weights, weight_bytes
 from test_resume import Crash, Trouble, crash
-from tiny import save_tiny
+from tiny import declare_mean_pooling, save_tiny
 from warmstart.cli.main import app
 from warmstart.errors import RecipeError
 from warmstart.evaluation.run import RunFolder
@@ -213,9 +213,7 @@ def test_what_no_linear_model_solves_is_refused(encoder, files, tmp_path, change
 def test_a_head_of_ours_is_read_as_the_encoder_was_trained(files, tmp_path):
     """An encoder of sentence-transformers names its pooling; the stock head keeps its own."""
     folder = save_tiny(tmp_path / "sentence-encoder")
-    (folder / "1_Pooling").mkdir()
-    modes = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, **modes}))
+    declare_mean_pooling(folder)
     assert declared_pooling(str(folder)) == "mean"
     settings = {"model": str(folder), "train": files["train"], "test": files["test"], "training": FAST["training"]}
     run = warmstart.fit(**settings, out=tmp_path / "run", **SOLVED)

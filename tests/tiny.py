@@ -3,6 +3,7 @@
 `ARCHITECTURES` lists what the contract tests run over; each entry is a model of three blocks, 32 wide.
 """
 
+import json
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -203,6 +204,14 @@ def tiny_japanese(folder: str | Path, words: str = "mecab", subwords: str = "wor
     return transformers.BertJapaneseTokenizer(
         str(path), word_tokenizer_type=words, subword_tokenizer_type=subwords, model_max_length=512, **options
     )
+
+
+def declare_mean_pooling(folder: str | Path) -> None:
+    """Say in an encoder's folder, as sentence-transformers does, that its tokens are pooled by their mean."""
+    modes = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}
+    (Path(folder) / "1_Pooling").mkdir()
+    config = json.dumps({"word_embedding_dimension": 32, **modes})
+    (Path(folder) / "1_Pooling" / "config.json").write_text(config, encoding="utf-8")
 
 
 def save_japanese(folder: str | Path, words: str = "mecab", subwords: str = "character", **changes: Any) -> Path:

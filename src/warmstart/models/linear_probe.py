@@ -98,12 +98,22 @@ def fit_probe(vectors: Vectors, targets: Targets, kind: ProbeKind, outputs: int,
             for one in STRENGTHS[kind]
         }
         losses = {
-            one: np.mean([solver.loss(out, targets[chosen][test]) for test, out in parts])
+            one: np.mean([mean_loss(out, targets[chosen][test], kind) for test, out in parts])
             for one, parts in tried.items()
         }
         strength = min(losses, key=losses.__getitem__)
         held_out = tuple((chosen[test].tolist(), out) for test, out in tried[strength])
     return replace(fit_head(vectors, targets, kind, outputs, strength), held_out=held_out)
+
+
+def mean_loss(outputs: Vectors, targets: Targets, kind: ProbeKind) -> float:
+    """The mean loss that a head with these outputs would be trained by."""
+    logits = outputs.astype(np.float64)
+    if kind == "ridge":
+        return float(np.mean(np.square(logits[:, 0] - targets)))
+    if kind == "multi-label-logistic":
+        return float(np.mean(np.logaddexp(0, logits) - logits * targets))
+    return float(np.mean(np.logaddexp.reduce(logits, axis=1) - logits[np.arange(len(logits)), targets.astype(int)]))
 
 
 def labels_of(targets: Targets, kind: ProbeKind) -> list[object] | None:
@@ -146,15 +156,6 @@ class _Solver:
         """Outputs for the second rows of a fold, of a probe that is fitted to the first."""
         train, test = fold
         return _outputs(vectors[test], *self.solve(vectors[train], targets[train], strength))
-
-    def loss(self, outputs: Vectors, targets: Targets) -> float:
-        """The mean loss that a head would be trained by."""
-        logits = outputs.astype(np.float64)
-        if self.kind == "ridge":
-            return float(np.mean(np.square(logits[:, 0] - targets)))
-        if self.kind == "multi-label-logistic":
-            return float(np.mean(np.logaddexp(0, logits) - logits * targets))
-        return float(np.mean(np.logaddexp.reduce(logits, axis=1) - logits[np.arange(len(logits)), targets.astype(int)]))
 
     def _labels(self, scaled: Vectors, targets: Targets, strength: float) -> Solution:
         weight = np.zeros((self.outputs, scaled.shape[1]))

@@ -17,7 +17,7 @@ from warmstart.evaluation.records import final_model as record_file
 from warmstart.evaluation.records import training as training_record
 from warmstart.evaluation.records.files import read_record, write_record
 from warmstart.evaluation.records.final_model import CandidateRecord, FinalModelRecord
-from warmstart.evaluation.records.training import RuleRecord, TrainingRecord
+from warmstart.evaluation.records.training import RuleRecord, RuleValue, TrainingRecord
 from warmstart.pipeline.final_model import FINE_TUNED, LINEAR_PROBE
 from warmstart.pipeline.finetune import finetune, prepare_training, saving_of
 from warmstart.pipeline.prepare import Parts, grouping_columns
@@ -32,7 +32,6 @@ FOLDER, TRIALS = "final-model", ".held-out"
 SHARE, MOST = 0.2, 2_000
 """The share of the training rows that is held out, and the most rows."""
 
-RuleValue = str | int | float | bool
 Candidates = Mapping[str, Mapping[str, RuleValue]]
 """Ways to train: by name, the settings by which a recipe follows it."""
 

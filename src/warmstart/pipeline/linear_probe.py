@@ -128,14 +128,19 @@ class ProbeStart:
         kind, outputs = task.probe_kind, self.writer.model.num_labels
         probe = fit_probe(vectors, labels, kind, outputs, self.seed)
         start = probe if kind == "ridge" else fit_head(vectors, labels, kind, outputs, START_STRENGTH)
-        record = self._record(probe, chosen, time.monotonic() - started)
-        progress.log(record.sentence)
-        with publish(target) as staging:
-            save_file(head_tensors(probe), staging / HEAD)
-            save_file(head_tensors(start), staging / START)
-            write_record(record, staging / probe_record.FILE)
+        record = make_record(
+            self._scores(probe, chosen),
+            method=_METHODS[kind],
+            strength=probe.strength,
+            rows=probe.rows,
+            of_rows=len(self.rows),
+            metric=self.writer.task.headline,
+            seconds=time.monotonic() - started,
+        )
+        publish_probe(record, probe, start, target, progress)
 
-    def _record(self, probe: LinearProbe, chosen: Targets, seconds: float) -> ProbeRecord:
+    def _scores(self, probe: LinearProbe, chosen: Targets) -> list[float]:
+        """The headline on the rows of each fold that were held out."""
         task = self.writer.task
         answers, numbers = list(self.train.column("label")), np.array(self.rows["row"])[chosen]
         scores = []
@@ -143,18 +148,7 @@ class ProbeStart:
             true = [answers[number] for number in numbers[held_out]]
             predictions = task.decode({"logits": torch.from_numpy(outputs)}, ())
             scores.append(float(task.compute_metrics({"label": true}, predictions)[task.headline]))
-        estimate = over_seeds(scores)
-        return ProbeRecord(
-            method=_METHODS[cast(HasLinearProbe, task).probe_kind],
-            strength=probe.strength,
-            rows=probe.rows,
-            of_rows=len(self.rows),
-            metric=task.headline,
-            folds=len(scores),
-            value=estimate.mean if scores else None,
-            half_width=estimate.high - estimate.mean if len(scores) > 1 else None,
-            seconds=round(seconds, 3),
-        )
+        return scores
 
 
 @dataclass(frozen=True)
@@ -163,6 +157,35 @@ class ProbedHead:
 
     start: ProbeStart
     record: ProbeRecord
+
+
+def make_record(
+    scores: Sequence[float], *, method: str, strength: float, rows: int, of_rows: int, metric: str, seconds: float
+) -> ProbeRecord:
+    """The record of a probe that scored so on each fold."""
+    estimate = over_seeds(scores)
+    return ProbeRecord(
+        method=method,
+        strength=strength,
+        rows=rows,
+        of_rows=of_rows,
+        metric=metric,
+        folds=len(scores),
+        value=estimate.mean if scores else None,
+        half_width=estimate.high - estimate.mean if len(scores) > 1 else None,
+        seconds=round(seconds, 3),
+    )
+
+
+def publish_probe(
+    record: ProbeRecord, probe: LinearProbe, start: LinearProbe, target: Path, progress: Progress
+) -> None:
+    """Log a probe's score, and publish it with its solution and with what training starts from."""
+    progress.log(record.sentence)
+    with publish(target) as staging:
+        save_file(head_tensors(probe), staging / HEAD)
+        save_file(head_tensors(start), staging / START)
+        write_record(record, staging / probe_record.FILE)
 
 
 def head_tensors(probe: LinearProbe) -> dict[str, torch.Tensor]:

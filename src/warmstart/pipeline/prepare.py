@@ -104,7 +104,7 @@ def _hold_out(
     }
     if not wanted:
         return tables
-    train, seed = tables["train"], _split_seed(recipe)
+    train, seed = tables["train"], split_seed(recipe)
     chosen = split.split_table(train, texts, answer, wanted, seed)
     for part in wanted:
         findings.add(
@@ -123,7 +123,7 @@ def _take_fraction(
     fraction = recipe.data.fraction
     if fraction == 1:
         return tables
-    train, seed = tables["train"], _split_seed(recipe)
+    train, seed = tables["train"], split_seed(recipe)
     chosen = split.take_fraction(train, texts, answer, fraction, seed)
     findings.add(
         "fraction",
@@ -133,7 +133,8 @@ def _take_fraction(
     return {**tables, "train": train.select(chosen)}
 
 
-def _split_seed(recipe: Recipe) -> int:
+def split_seed(recipe: Recipe) -> int:
+    """The seed by which rows are split."""
     return recipe.seed if recipe.data.split.seed is None else recipe.data.split.seed
 
 

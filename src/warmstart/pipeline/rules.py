@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from warmstart.evaluation.records.training import RuleRecord
+from warmstart.evaluation.records.training import RuleRecord, RuleValue
 from warmstart.models.sentence_transformers_folder import declared_pooling
-from warmstart.pipeline.held_out import Candidates, RuleValue
+from warmstart.pipeline.held_out import Candidates
 from warmstart.pipeline.model_start import PROBE, reused_config
 from warmstart.pipeline.prepare import Parts, fit_task
 from warmstart.recipe import HeadOptions, LayerOptions, Recipe, TrainingOptions

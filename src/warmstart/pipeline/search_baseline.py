@@ -34,7 +34,7 @@ from warmstart.inference.predictor import Predictor
 from warmstart.inference.search import SearchedRows, searches_documents
 from warmstart.inference.searchers import FusedSearcher, Searcher, VectorSearcher, WordSearcher
 from warmstart.pipeline.finetune import PreparedTraining
-from warmstart.pipeline.prepare import Parts, fit_task, grouping_columns
+from warmstart.pipeline.prepare import Parts, fit_task, grouping_columns, split_seed
 from warmstart.recipe import Recipe
 from warmstart.runtime.progress import Progress
 from warmstart.storage.artifacts import publish, republish, verify
@@ -95,7 +95,7 @@ def hold_out_queries(recipe: Recipe, parts: Parts) -> tuple[Parts, HeldOutQuerie
     searched = searches_documents(task, rows.documents is not None)
     chooses = searched and task.search_fusion() == "auto"
     texts = grouping_columns(train, task.schema(task.options))
-    seed = recipe.seed if recipe.data.split.seed is None else recipe.data.split.seed
+    seed = split_seed(recipe)
     count = _count(rows, texts)
     if chooses and part == "train" and count >= MIN_QUERIES:
         share = min(SHARE, MAX_HELD_OUT / count)

@@ -15,13 +15,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.torch import save_file
 
 from warmstart.evaluation.evaluate import predict_rows
-from warmstart.evaluation.records import linear_probe as probe_record
-from warmstart.evaluation.records.files import write_record
-from warmstart.evaluation.records.linear_probe import ProbeRecord
-from warmstart.evaluation.statistics import over_seeds
 from warmstart.inference.engines.torch import TorchEngine
 from warmstart.inference.predictor import Predictor
 from warmstart.models.linear_probe import (
@@ -32,10 +27,10 @@ from warmstart.models.linear_probe import (
     Targets,
     Vectors,
     fit_head,
+    mean_loss,
 )
-from warmstart.pipeline.linear_probe import HEAD, START, ProbeStart, head_tensors
+from warmstart.pipeline.linear_probe import ProbeStart, head_tensors, make_record, publish_probe
 from warmstart.runtime.progress import Progress
-from warmstart.storage.artifacts import publish
 from warmstart.tasks.shared.token_probe import HasTokenProbe
 from warmstart.text.windows import Window
 
@@ -100,12 +95,16 @@ class TokenProbeStart(ProbeStart):
             strength = best_strength(some, folds, outputs)
             scores = [self._score(some.fit(train, outputs, strength), some.texts[test]) for train, test in folds]
         probe, start = (tokens.fit(slice(None), outputs, chosen) for chosen in (strength, START_STRENGTH))
-        record = self._token_record(scores, tokens, strength, time.monotonic() - started)
-        progress.log(record.sentence)
-        with publish(target) as staging:
-            save_file(head_tensors(probe), staging / HEAD)
-            save_file(head_tensors(start), staging / START)
-            write_record(record, staging / probe_record.FILE)
+        record = make_record(
+            scores,
+            method=METHOD,
+            strength=strength,
+            rows=len(tokens.names),
+            of_rows=len(self.train),
+            metric=self.writer.task.headline,
+            seconds=time.monotonic() - started,
+        )
+        publish_probe(record, probe, start, target, progress)
 
     def _score(self, probe: LinearProbe, texts: Numbers) -> float:
         """The headline of a probe on texts that it has not seen."""
@@ -114,20 +113,6 @@ class TokenProbeStart(ProbeStart):
         predictor = Predictor(TorchEngine(writer.model, writer.precision), writer.tokenizer, writer.task, self.window)
         columns, answers = predict_rows(predictor, self.train.select(np.unique(texts)))
         return float(writer.task.compute_metrics(columns, answers)[writer.task.headline])
-
-    def _token_record(self, scores: Sequence[float], tokens: _Tokens, strength: float, seconds: float) -> ProbeRecord:
-        estimate = over_seeds(scores)
-        return ProbeRecord(
-            method=METHOD,
-            strength=strength,
-            rows=len(tokens.names),
-            of_rows=len(self.train),
-            metric=self.writer.task.headline,
-            folds=len(scores),
-            value=estimate.mean if scores else None,
-            half_width=estimate.high - estimate.mean if len(scores) > 1 else None,
-            seconds=round(seconds, 3),
-        )
 
 
 @dataclass(frozen=True)
@@ -169,9 +154,8 @@ def best_strength(tokens: _Tokens, folds: Sequence[tuple[Numbers, Numbers]], out
     def loss(strength: float) -> float:
         losses = []
         for train, test in folds:
-            logits = tokens.fit(train, outputs, strength).outputs(tokens.vectors[test]).astype(np.float64)
-            right = logits[np.arange(len(test)), tokens.labels[test].astype(int)]
-            losses.append(float(np.mean(np.logaddexp.reduce(logits, axis=1) - right)))
+            held_out = tokens.fit(train, outputs, strength).outputs(tokens.vectors[test])
+            losses.append(mean_loss(held_out, tokens.labels[test], "logistic"))
         return float(np.mean(losses))
 
     return min(STRENGTHS["logistic"], key=loss)

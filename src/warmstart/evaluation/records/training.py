@@ -13,6 +13,8 @@ from warmstart.text.windows import Truncation, Window
 
 FILE = "history.json"
 
+RuleValue: TypeAlias = str | int | float | bool
+"""What a field can be set to by a rule."""
 LogEntry: TypeAlias = dict[str, Number]
 """What was logged at a step: `step`, `epoch`, `loss` and what else the training logs."""
 DevEntry: TypeAlias = dict[str, Number | None]
@@ -36,7 +38,7 @@ class RuleRecord:
     """A field that the recipe left open and a rule decided."""
 
     field: str
-    value: str | int | float | bool
+    value: RuleValue
     reason: str
 
     @property
