@@ -221,3 +221,12 @@ def test_a_head_of_ours_is_read_as_the_encoder_was_trained(files, tmp_path):
     shutil.rmtree(folder / "1_Pooling")
     run = warmstart.fit(**settings, out=tmp_path / "plain", **SOLVED)
     assert json.loads((run.model / "config.json").read_text())["pooling"] == "cls"
+
+
+def test_the_names_of_labels_count_as_rows_and_are_never_held_out():
+    vectors = np.array([[1.0, 0.1], [0.9, 0.0], [0.8, -0.1], [1.0, 0.0]], dtype=np.float32)
+    targets = np.array([0, 0, 1, 1])
+    names = np.array([[0.0, 1.0], [0.0, -1.0]], dtype=np.float32), np.array([0, 1])
+    probe = fit_probe(vectors, targets, "logistic", 2, label_names=names)
+    assert probe.outputs(names[0]).argmax(axis=1).tolist() == [0, 1]
+    assert probe.rows == 4 and sorted(row for rows, _ in probe.held_out for row in rows) == [0, 1, 2, 3]

@@ -22,6 +22,8 @@ Vectors: TypeAlias = NDArray[np.float32]
 Solution: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Weight and bias."""
 Targets: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
+Examples: TypeAlias = tuple[Vectors, Targets]
+"""Vectors and their targets."""
 ProbeKind: TypeAlias = Literal["logistic", "multi-label-logistic", "ridge"]
 
 FOLDS = 5
@@ -72,20 +74,35 @@ class LinearProbe:
         return _outputs(vectors, self.weight, self.bias)
 
 
-def fit_head(vectors: Vectors, targets: Targets, kind: ProbeKind, outputs: int, strength: float) -> LinearProbe:
+def fit_head(
+    vectors: Vectors,
+    targets: Targets,
+    kind: ProbeKind,
+    outputs: int,
+    strength: float,
+    label_names: Examples | None = None,
+) -> LinearProbe:
     """Fit a probe of a known strength; `fit_probe` chooses it."""
-    weight, bias = _Solver(kind, outputs, _scale(vectors)).solve(vectors, targets, strength)
+    weight, bias = _Solver(kind, outputs, _scale(vectors), label_names).solve(vectors, targets, strength)
     return LinearProbe(weight, bias, strength, len(targets), ())
 
 
-def fit_probe(vectors: Vectors, targets: Targets, kind: ProbeKind, outputs: int, seed: int = 0) -> LinearProbe:
+def fit_probe(
+    vectors: Vectors,
+    targets: Targets,
+    kind: ProbeKind,
+    outputs: int,
+    seed: int = 0,
+    label_names: Examples | None = None,
+) -> LinearProbe:
     """Fit a probe to vectors and their targets, its strength chosen by cross-validation.
 
     Args:
         targets: Ids of labels; a matrix of 0 and 1 with a column for each label; or numbers.
         outputs: How many outputs the head has: labels, or 1.
+        label_names: Examples that are fitted to as well, and never held out.
     """
-    solver = _Solver(kind, outputs, _scale(vectors))
+    solver = _Solver(kind, outputs, _scale(vectors), label_names)
     chosen = np.array(sample_rows(labels_of(targets, kind), len(targets), MAX_FOLD_ROWS, seed))
     folds = _folds(targets[chosen], kind, seed)
     strength = STRENGTHS[kind][1]
@@ -103,7 +120,7 @@ def fit_probe(vectors: Vectors, targets: Targets, kind: ProbeKind, outputs: int,
         }
         strength = min(losses, key=losses.__getitem__)
         held_out = tuple((chosen[test].tolist(), out) for test, out in tried[strength])
-    return replace(fit_head(vectors, targets, kind, outputs, strength), held_out=held_out)
+    return replace(fit_head(vectors, targets, kind, outputs, strength, label_names), held_out=held_out)
 
 
 def mean_loss(outputs: Vectors, targets: Targets, kind: ProbeKind) -> float:
@@ -138,9 +155,13 @@ class _Solver:
     kind: ProbeKind
     outputs: int
     scale: float
+    label_names: Examples | None = None
 
     def solve(self, vectors: Vectors, targets: Targets, strength: float) -> tuple[Vectors, Vectors]:
         """Weight and bias for vectors as they are."""
+        if self.label_names is not None:
+            vectors = np.concatenate([vectors, self.label_names[0]])
+            targets = np.concatenate([targets, self.label_names[1]])
         scaled = vectors / self.scale
         if self.kind == "ridge":
             weight, bias = _coefficients(_ridge(strength * len(vectors) / 100).fit(scaled, targets))

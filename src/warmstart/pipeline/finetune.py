@@ -325,8 +325,8 @@ def _features(ready: PreparedTraining, folder: Path, progress: Progress) -> tupl
     if not ready.probe:
         return rows, None
     features = rows if ready.frozen else None
-    given = writer, ready.train, ready.rows, features, ready.features, ready.settings.seed
-    start = TokenProbeStart(*given, ready.window) if has_token_probe(ready.task) else ProbeStart(*given)
+    given = writer, ready.train, ready.rows, features, ready.features, ready.settings.seed, ready.window
+    start = TokenProbeStart(*given) if has_token_probe(ready.task) else ProbeStart(*given)
     return rows, ProbedHead(start, start.solve(folder, progress))
 
 

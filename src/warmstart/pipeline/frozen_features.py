@@ -95,6 +95,14 @@ class FeatureWriter:
                     bar.advance(len(chosen))
                 yield {**columns, name: _column(arrays)}
 
+    def embed(self, rows: Sequence[Feature]) -> Vector:
+        """The features of a few encoded rows, of shape (rows, width)."""
+        training = self.model.training
+        self.model.eval()
+        vectors = self._features(rows, resolve_precision(self.precision, self.model.config))
+        self.model.train(training)
+        return np.stack(vectors)
+
     @torch.inference_mode()
     def _features(self, rows: Sequence[Feature], precision: Precision) -> list[Vector]:
         """A flat array for each row: its vector, those of its texts, or the states of their tokens, concatenated."""

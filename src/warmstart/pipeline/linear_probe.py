@@ -25,6 +25,7 @@ from warmstart.evaluation.statistics import over_seeds
 from warmstart.models.linear_probe import (
     MAX_ROWS,
     START_STRENGTH,
+    Examples,
     LinearProbe,
     ProbeKind,
     Targets,
@@ -41,6 +42,7 @@ from warmstart.storage.artifacts import publish, verify
 from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import HasLinearProbe
 from warmstart.tasks.shared.token_probe import has_token_probe
+from warmstart.text.windows import Window
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -73,6 +75,7 @@ class ProbeStart:
         train: The training rows, of which `rows` are the encoded ones.
         features: The rows with the features of the encoder; None to compute those of a sample.
         path: Where features that are computed are written.
+        window: How texts are read.
     """
 
     writer: FeatureWriter
@@ -81,6 +84,7 @@ class ProbeStart:
     features: Dataset | None
     path: Path
     seed: int
+    window: Window
 
     def solve(self, folder: Path, progress: Progress) -> ProbeRecord:
         """Put the probe's solution into the head: the one published in the run's folder, or a new one."""
@@ -103,7 +107,7 @@ class ProbeStart:
         """
         vectors, labels, _ = self._read(None, progress)
         task, outputs = cast(HasLinearProbe, self.writer.task), self.writer.model.num_labels
-        self._put(head_tensors(fit_head(vectors, labels, task.probe_kind, outputs, strength)))
+        self._put(head_tensors(fit_head(vectors, labels, task.probe_kind, outputs, strength, self._label_names())))
 
     def _put(self, tensors: dict[str, torch.Tensor]) -> None:
         head = cast("PooledForSequenceClassification", self.writer.model).classifier
@@ -121,13 +125,27 @@ class ProbeStart:
         vectors = np.asarray(features.with_format("numpy", columns=["vectors"])[:]["vectors"])
         return vectors, labels[chosen], chosen
 
+    def _label_names(self) -> Examples | None:
+        """The name of each label as one more text that has it, which counts where its rows are few.
+
+        With 10 rows a label, that was worth a point on banking77 (86.3 against 85.2%, and 86.4 against 85.0 with
+        another seed).
+        """
+        task = self.writer.task
+        names = cast(HasLinearProbe, task).label_names
+        if not names:
+            return None
+        features = task.encode({"text": list(names)}, self.writer.tokenizer, self.window)
+        return self.writer.embed(features), np.arange(len(names))
+
     def _publish(self, target: Path, progress: Progress) -> None:
         started = time.monotonic()
         task = cast(HasLinearProbe, self.writer.task)
         vectors, labels, chosen = self._read(self.features, progress)
         kind, outputs = task.probe_kind, self.writer.model.num_labels
-        probe = fit_probe(vectors, labels, kind, outputs, self.seed)
-        start = probe if kind == "ridge" else fit_head(vectors, labels, kind, outputs, START_STRENGTH)
+        names = self._label_names()
+        probe = fit_probe(vectors, labels, kind, outputs, self.seed, names)
+        start = probe if kind == "ridge" else fit_head(vectors, labels, kind, outputs, START_STRENGTH, names)
         record = make_record(
             self._scores(probe, chosen),
             method=_METHODS[kind],

@@ -32,7 +32,6 @@ from warmstart.models.linear_probe import (
 from warmstart.pipeline.linear_probe import ProbeStart, head_tensors, make_record, publish_probe
 from warmstart.runtime.progress import Progress
 from warmstart.tasks.shared.token_probe import HasTokenProbe
-from warmstart.text.windows import Window
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -48,13 +47,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TokenProbeStart(ProbeStart):
-    """Starts a head over tokens from its linear probe; `rows` and `features` are windows of texts.
-
-    Args:
-        window: How texts are read.
-    """
-
-    window: Window
+    """Starts a head over tokens from its linear probe; `rows` and `features` are windows of texts."""
 
     def refit(self, strength: float, progress: Progress) -> None:
         """Fit the head anew to the states that the encoder gives now, with the strength of the first probe."""

@@ -189,6 +189,12 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
         return "multi-label-logistic" if self.multi_label else "logistic"
 
     @property
+    def label_names(self) -> Sequence[str]:
+        names = [label.replace("_", " ") for label in self.labels.names]
+        are_words = all(any(map(str.isalpha, name)) for name in names)
+        return names if are_words and not self.pair and not self.multi_label else ()
+
+    @property
     def answer_schema(self) -> dict[str, str]:
         return {"labels": "text", "probabilities": "text"} if self.multi_label else dict(LABEL_ANSWER)
 

@@ -99,6 +99,10 @@ class Score(Task[ScoreOptions, ScoreFeature]):
         return "ridge"
 
     @property
+    def label_names(self) -> Sequence[str]:
+        return ()
+
+    @property
     def answer_schema(self) -> dict[str, str]:
         return {"score": "number"}
 

@@ -86,6 +86,11 @@ class HasLinearProbe(Protocol):
         """The linear model whose outputs are those of the head."""
         ...
 
+    @property
+    def label_names(self) -> Sequence[str]:
+        """Each label in words, by its id, where these are texts like those of rows; else nothing."""
+        ...
+
 
 @runtime_checkable
 class VariesByEpoch(Protocol):
