@@ -29,9 +29,21 @@ def test_every_kind_with_a_location_is_planted():
     left = set(FAULT_KINDS) - {plant.kind for plant in plants.PLANTS}
     # What belongs to a whole file, the machine, the split or the encoder, not to a line of a file.
     assert left == {
-        *("no-file", "no-format", "gzip", "parquet", "hub", "changed", "disk", "encoding-name", "delimited"),
+        *(
+            "no-file",
+            "no-format",
+            "compression",
+            "bomb",
+            "sheet",
+            "parquet",
+            "hub",
+            "changed",
+            "disk",
+            "encoding-name",
+            "delimited",
+        ),
         *("column-unknown", "part-empty", "cache", "held-out", "fraction", "window-cut", "entity-inside", "negatives"),
-        "single-sentence",
+        *("single-sentence", "delimiter", "empty", "cell-error", "cell-format"),
     }
 
 

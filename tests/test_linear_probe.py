@@ -229,4 +229,5 @@ def test_the_names_of_labels_count_as_rows_and_are_never_held_out():
     names = np.array([[0.0, 1.0], [0.0, -1.0]], dtype=np.float32), np.array([0, 1])
     probe = fit_probe(vectors, targets, "logistic", 2, label_names=names)
     assert probe.outputs(names[0]).argmax(axis=1).tolist() == [0, 1]
-    assert probe.rows == 4 and sorted(row for rows, _ in probe.held_out for row in rows) == [0, 1, 2, 3]
+    assert probe.rows == 4
+    assert sorted(row for rows, _ in probe.held_out for row in rows) == [0, 1, 2, 3]

@@ -145,7 +145,7 @@ def test_show_a_run_and_the_layers_of_its_model(run, encoder):
         (["predict", "RUN", "-"], 3, "standard input is empty"),
         (["predict", "RUN", ""], 4, "text 1 is empty"),
         (["predict", "RUN", "a", "--precision", "fp8"], 3, "known: auto, bf16"),
-        (["evaluate", "RUN", "--drop", "leaked"], 3, "only unlabelled rows"),
+        (["evaluate", "RUN", "--drop", "leaked"], 3, "only unlabelled and empty rows"),
         (["show", "MODEL", "--recipe"], 6, "is not a run, so it has no recipe"),
         (["show", "no/run"], 5, "there is no such folder here"),
         (["evaluate", "nowhere"], 5, "nowhere: no such folder"),

@@ -47,10 +47,10 @@ def put(tmp_path):
 def rows_of(classify):
     """Read a file and give its rows and findings."""
 
-    def rows(file, schema=classify, drop_unlabelled=False, **options):
+    def rows(file, schema=classify, drop=(), **options):
         findings = Findings()
         source = Source((file,) if isinstance(file, str) else tuple(file), **options)
-        return list(iter_rows(source, schema, findings, drop_unlabelled=drop_unlabelled)), findings
+        return list(iter_rows(source, schema, findings, drop=drop)), findings
 
     return rows
 

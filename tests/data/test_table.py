@@ -24,8 +24,8 @@ CONTENT = 'text,label\n"a\nb",x\nc,\nd,y \n'
 
 def opened(file, schema, folder, **options):
     findings = Findings()
-    drop = options.pop("drop_unlabelled", True)
-    return load(Source((file,), **options), schema, folder, findings, drop_unlabelled=drop), findings
+    drop = options.pop("drop", ("unlabelled",))
+    return load(Source((file,), **options), schema, folder, findings, drop=drop), findings
 
 
 class TestLoad:
@@ -58,7 +58,7 @@ class TestLoad:
             opened(other, classify, tmp_path),
             opened(file, classify, tmp_path, columns={"label": "more"}),
             opened(file, classify, tmp_path, columns={"pair": "more"}),
-            opened(file, classify, tmp_path, drop_unlabelled=False),
+            opened(file, classify, tmp_path, drop=()),
             opened(file, classify, tmp_path, encoding="latin-1"),
             opened(file, many, tmp_path, label_separator=";"),
             opened(file, many, tmp_path, label_separator="|"),

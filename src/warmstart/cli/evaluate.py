@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from warmstart.cli import options
+from warmstart.data.fault_handling import DROPPABLE
 from warmstart.errors import RecipeError, RunError
 
 
@@ -21,12 +22,14 @@ def command(
     column: options.Columns = None,
     header: options.Header = None,
     format: options.Format = None,
+    delimiter: options.Delimiter = None,
+    sheet: options.Sheet = None,
     quotes: options.Quotes = None,
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
     document: options.Document = None,
     drop: Annotated[
-        list[str] | None, typer.Option("--drop", help="Rows to leave out: unlabelled ones.", metavar="unlabelled")
+        list[str] | None, typer.Option("--drop", help="Rows to leave out: unlabelled, empty.", metavar="KIND")
     ] = None,
     precision: options.Precision = "fp32",
     json: options.Json = False,
@@ -34,8 +37,8 @@ def command(
     """Evaluate a run on a labelled file."""
     reading = options.recipe_fields(dict(locals()), options.READING)
     for name in drop or []:
-        if name != "unlabelled":
-            raise RecipeError(f"--drop {name}: only unlabelled rows can be left out of an evaluation")
+        if name not in DROPPABLE:
+            raise RecipeError(f"--drop {name}: only {' and '.join(DROPPABLE)} rows can be left out of an evaluation")
     from warmstart.cli import screen
     from warmstart.cli.reading_options import source_of
     from warmstart.data.findings import Findings
@@ -60,9 +63,9 @@ def command(
         rows, findings = parts.tables["test"], parts.findings
     else:
         findings = Findings()
-        dropped = "unlabelled" in (drop or [])
+        dropped = [kind for kind in DROPPABLE if kind in (drop or ())]
         source = source_of(run, file, reading, schema)
-        rows = load(source, schema, cache_folder(), findings, drop_unlabelled=dropped, progress=bars)
+        rows = load(source, schema, cache_folder(), findings, drop=dropped, progress=bars)
     metrics = evaluate(predictor, rows, progress=bars)
     if json:
         screen.print_json({"run": run, "file": file, "metrics": metrics, "findings": findings.as_json()})

@@ -61,6 +61,8 @@ def command(
     set_: options.Sets = None,
     header: options.Header = None,
     format: options.Format = None,
+    delimiter: options.Delimiter = None,
+    sheet: options.Sheet = None,
     quotes: options.Quotes = None,
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,

@@ -28,7 +28,7 @@ From = Annotated[
 Task = Annotated[str | None, field("task", "--task", metavar="NAME", names=plugins.names("tasks"))]
 Test = Annotated[str | None, field("data.test", "--test", metavar="FILE")]
 Dev = Annotated[str | None, field("data.dev", "--dev", metavar="FILE")]
-Drop = Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled|leaked")]
+Drop = Annotated[list[str] | None, field("data.drop", "--drop", metavar="unlabelled|empty|leaked")]
 MaxTokens = Annotated[int | None, field("window.max_tokens", "--max-tokens")]
 Epochs = Annotated[float | None, field("training.epochs", "--epochs")]
 BatchSize = Annotated[int | None, field("training.batch_size", "--batch-size")]
@@ -56,6 +56,8 @@ Columns = Annotated[
 ]
 Format = Annotated[str | None, field("data.format", "--format", metavar="NAME")]
 Header = Annotated[bool | None, field("data.header", "--header/--no-header")]
+Delimiter = Annotated[str | None, field("data.delimiter", "--delimiter", metavar="CHARACTER")]
+Sheet = Annotated[str | None, field("data.sheet", "--sheet", metavar="NAME")]
 Quotes = Annotated[str | None, field("data.quotes", "--quotes", metavar="double|none")]
 Encoding = Annotated[str | None, field("data.encoding", "--encoding", metavar="NAME")]
 ExtraColumns = Annotated[str | None, field("data.extra_columns", "--extra-columns", metavar="refuse|ignore")]
@@ -80,6 +82,8 @@ READING = {
     "label": "data.columns.label",
     "format": "data.format",
     "header": "data.header",
+    "delimiter": "data.delimiter",
+    "sheet": "data.sheet",
     "quotes": "data.quotes",
     "encoding": "data.encoding",
     "extra_columns": "data.extra_columns",

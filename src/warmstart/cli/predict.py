@@ -53,6 +53,8 @@ def command(
     column: options.Columns = None,
     header: options.Header = None,
     format: options.Format = None,
+    delimiter: options.Delimiter = None,
+    sheet: options.Sheet = None,
     quotes: options.Quotes = None,
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,

@@ -48,7 +48,10 @@ def _source(run: str, file: str, fields: dict[str, Any]) -> Any:
     own: dict[str, Any] = {}
     if (Path(run) / "recipe.yaml").is_file():
         data = RunFolder(run).recipe.data
-        own = {f"data.{name}": getattr(data, name) for name in ("header", "quotes", "encoding", "extra_columns")}
+        own = {
+            f"data.{name}": getattr(data, name)
+            for name in ("header", "delimiter", "quotes", "encoding", "extra_columns")
+        }
     recipe = make_recipe({"model": run, **own, **fields, "data.train": file, "data.documents": file})
     texts = (recipe.data.reading("train") or {})["documents"]
     columns = {**texts["columns"], **recipe.data.columns}

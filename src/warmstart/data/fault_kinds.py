@@ -26,7 +26,11 @@ FILES = _table(
         "no-file": "there is no such file, or it is a folder",
         "no-format": "the suffix is not one of a known format",
         "no-rows": "the file has no rows, or none with an answer",
-        "gzip": "a gzip file is damaged, or does not have the suffix .gz",
+        "compression": "a compressed file is damaged, is a zip of several files, or has the wrong suffix",
+        "bomb": "a file that unpacks to far more than its size",
+        "sheet": "a spreadsheet cannot be read, or it is open which of its sheets is meant",
+        "cell-error": "a formula of a spreadsheet shows an error, such as #REF!",
+        "delimiter": "the cells of a CSV or TSV file are separated by another character",
         "parquet": "the file cannot be read as Parquet",
         "hub": "a dataset has no valid name, or cannot be loaded",
         "changed": "the file changed while it was read",
@@ -106,6 +110,7 @@ READING = _table(
     "note",
     {
         "bom": "the file starts with a byte order mark, which is skipped",
+        "cell-format": "cells of a spreadsheet whose number format is not applied",
         "blank-end": "blank lines at the end of the file, which are skipped",
         "cache": "the cached copy of the rows was damaged, so the file was read again",
         "held-out": "how many rows were held out from the training file",
@@ -124,6 +129,7 @@ READING = _table(
     {
         "line-ends": "some lines end in CR LF, others in LF",
         "unlabelled": "rows without an answer were dropped, as requested",
+        "empty": "rows without text were dropped, as requested",
         "extra-cells": "cells beyond those of the first row were ignored, as requested",
         "label-space": "a label starts or ends with whitespace",
         "label-repeated": "a label occurs twice in one row",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from warmstart.data.faults import Fault
 from warmstart.data.schema import Column, Row, Schema
 from warmstart.data.source import FileColumn, Record, Source, format_of, is_hub, locate
 from warmstart.errors import DataError, RecipeError
@@ -31,21 +32,25 @@ def joined_records(
             inner.append(FileColumn(Column(f"{name}_id", "label", f"the id of the {name}"), str(id_name)))
     names = [column.target.name for column in inner]
     for line, values in read(inner):
+        if isinstance(values, Fault):
+            yield line, values
+            continue
         row = dict(zip(names, values, strict=True))
         for name, known in texts.items():
             key = row[f"{name}_id"]
             key = key if isinstance(key, str) else str(key)
-            if key not in known:
-                raise DataError(
-                    f"{name} {key!r} is not in {', '.join(source.texts[name].files)}. "
-                    "Expected the id of a text there: complete that file, or remove the row.",
-                    "id-unknown",
-                    location=locate(file, line, source),
-                    column=f"{name}_id",
-                    row_id=key,
-                )
-            row[name] = known[key]
-        yield line, [row[name] for name in own]
+            row[name] = known.get(key) or _unknown(name, key, source)
+        faults = [text for text in (row[name] for name in texts) if isinstance(text, Fault)]
+        yield line, faults[0] if faults else [row[name] for name in own]
+
+
+def _unknown(name: str, key: str, source: Source) -> Fault:
+    return Fault(
+        f"{name} {key!r} is not in {', '.join(source.texts[name].files)}. "
+        "Expected the id of a text there: complete that file, or remove the row.",
+        "id-unknown",
+        f"{name}_id",
+    )
 
 
 def texts_by_id(rows: Iterator[Row], source: Source) -> dict[str, str]:

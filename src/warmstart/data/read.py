@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from warmstart.data import joins
+from warmstart.data.fault_handling import Droppable, FaultHandler
 from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
 from warmstart.data.formats import conll, delimited, hub, json_rows, jsonl, parquet, qrels, txt
+from warmstart.data.formats.sheets import records as sheets
 from warmstart.data.row_conversion import RowConverter
 from warmstart.data.schema import Row, Schema
 from warmstart.data.source import FileColumn, Record, Source, file_columns, format_of, is_hub, row_unit
 from warmstart.errors import DataError, Location
 
 
-def iter_rows(source: Source, schema: Schema, findings: Findings, *, drop_unlabelled: bool = False) -> Iterator[Row]:
+def iter_rows(
+    source: Source,
+    schema: Schema,
+    findings: Findings,
+    *,
+    drop: Collection[Droppable] = (),
+    collect_errors: bool = False,
+) -> Iterator[Row]:
     """Yield the rows of a source in file order, with no more than a batch in memory.
 
-    A row whose answer is missing is an error; with `drop_unlabelled` it is left out and counted.
+    Args:
+        drop: Rows that are left out and counted, instead of being errors.
+        collect_errors: Make a finding of each row that is wrong, and of each file that cannot be read to its end, and
+            read on.
     """
     columns = file_columns(source, schema)
     for file in source.files:
@@ -30,38 +43,36 @@ def iter_rows(source: Source, schema: Schema, findings: Findings, *, drop_unlabe
     }
     converter = RowConverter(columns, source.label_separator, schema.check)
     defaults = schema.defaults([column.target.name for column in columns])
-    count = dropped = 0
+    faults = FaultHandler(findings, frozenset(drop), collect_errors)
+    count = 0
     for index, file in enumerate(source.files):
         line, unit = 0, row_unit(file, source)
-        for line, raw in _records(file, source, columns, findings, texts):
-            try:
-                row, missing = converter.convert(raw)
-            except Fault as fault:
-                raise fault.at(Location(file, line, unit)) from None
-            if converter.notes:
-                converter.report(findings, Location(file, line, unit))
-            if missing:
-                location = Location(file, line, unit)
-                if not drop_unlabelled:
-                    raise _unlabelled(location, missing, columns)
-                findings.add("unlabelled", "warning", f"no {missing!r}; the row was dropped", location)
-                dropped += 1
-                continue
-            row |= defaults
-            row["file"] = index
-            row["line"] = line
-            count += 1
-            yield row
-        if not line:
-            raise _empty(file, source)
-    if not count:
-        names = ", ".join(repr(column.name) for column in columns if column.target.answer)
-        raise DataError(
-            f"all {dropped} rows were dropped, since none has an answer. "
-            f"Expected answers in {names}: check the column's name (data.columns).",
-            "no-rows",
-            location=Location(source.files[0]),
-        )
+        try:
+            for line, raw in _records(file, source, columns, findings, texts):
+                try:
+                    if isinstance(raw, Fault):
+                        raise raw
+                    row, missing = converter.convert(raw)
+                    if missing:
+                        raise _unlabelled(missing, columns)
+                except Fault as fault:
+                    faults.handle(fault, Location(file, line, unit))
+                    continue
+                if converter.notes:
+                    converter.report(findings, Location(file, line, unit))
+                row |= defaults
+                row["file"] = index
+                row["line"] = line
+                count += 1
+                yield row
+            if not line:
+                raise _empty(file, source)
+        except DataError as error:
+            if not collect_errors:
+                raise
+            findings.add(error.kind, "error", error.problem, error.location)
+    if not count and faults.dropped:
+        raise _all_dropped(faults.dropped, columns, source)
 
 
 def check_file(file: str, source: Source) -> None:
@@ -113,18 +124,30 @@ _READERS: dict[str, Callable[[str, Source, Sequence[FileColumn], Findings], Iter
     "conll": conll.records,
     "qrels": qrels.records,
     "txt": txt.records,
+    "xlsx": sheets.records,
+    "ods": sheets.records,
 }
 """The reader of each format that is neither delimited nor Parquet."""
 
 
-def _unlabelled(location: Location, missing: str, columns: Sequence[FileColumn]) -> DataError:
+def _unlabelled(missing: str, columns: Sequence[FileColumn]) -> Fault:
     name = next(column.name for column in columns if column.target.name == missing)
-    return DataError(
+    return Fault(
         f"no answer in {name!r}. Expected one in every row: fill it in, check the column's name "
         f"(data.columns.{missing}), or leave such rows out with --drop unlabelled (drop: [unlabelled]).",
         "answer-missing",
-        location=location,
-        column=name,
+        name,
+    )
+
+
+def _all_dropped(dropped: Counter[Droppable], columns: Sequence[FileColumn], source: Source) -> DataError:
+    kinds = " and ".join(f"{number} {name}" for name, number in dropped.items())
+    names = ", ".join(repr(column.name) for column in columns)
+    return DataError(
+        f"all {dropped.total()} rows were dropped ({kinds}). Expected some in {names}: check the names of the columns "
+        "(data.columns).",
+        "no-rows",
+        location=Location(source.files[0]),
     )
 
 

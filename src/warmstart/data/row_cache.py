@@ -13,6 +13,8 @@ import datasets
 import pyarrow as pa
 
 from warmstart.data.arrow_files import arrow_schema, column_batches, open_arrow, write_arrow
+from warmstart.data.compression import compression_of
+from warmstart.data.fault_handling import Droppable
 from warmstart.data.findings import Findings
 from warmstart.data.formats import hub
 from warmstart.data.joins import TEXT_SCHEMA
@@ -27,7 +29,7 @@ from warmstart.storage.json_files import JsonObject
 ROWS = "rows.arrow"
 STEP = 10_000
 """Rows between two moves of the progress bar."""
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """Part of every key: raise it when reading or storing changes, and old folders are no longer found."""
 
 Stamps = dict[str, tuple[int, int]]
@@ -44,11 +46,12 @@ class StoredRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read, and how: a source by a schema, with or without the rows that have no answer."""
+    """What is read, and how: a source by a schema; `drop` and `collect_errors` as in `iter_rows`."""
 
     source: Source
     schema: Schema
-    drop_unlabelled: bool = False
+    drop: frozenset[Droppable] = frozenset()
+    collect_errors: bool = False
 
 
 def open_or_build(reading: Reading, cache: Path, findings: Findings, progress: Progress) -> StoredRows:
@@ -84,8 +87,7 @@ def _key(reading: Reading, bar: Bar) -> str:
         if is_hub(file):
             files.append(["hub", "", hub.digest(file, columns)])
         else:
-            compression = "gz" if file.lower().endswith(".gz") else ""
-            files.append([format_of(file, source), compression, checksum(Path(file))["sha256"]])
+            files.append([format_of(file, source), compression_of(file), checksum(Path(file))["sha256"]])
             bar.advance(Path(file).stat().st_size)
     parts = {
         "version": FORMAT_VERSION,
@@ -106,12 +108,15 @@ def _key(reading: Reading, bar: Bar) -> str:
         ],
         "options": [
             source.header,
+            source.delimiter,
+            source.sheet,
             source.quotes,
             source.encoding,
             source.extra_columns,
             source.document,
             source.label_separator,
-            reading.drop_unlabelled,
+            sorted(reading.drop),
+            reading.collect_errors,
         ],
     }
     return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
@@ -132,7 +137,8 @@ def _build(reading: Reading, folder: Path, bar: Bar, before: Stamps) -> None:
     findings = Findings()
     names = [column.target.name for column in file_columns(source, schema)]
     names += schema.defaults(names)
-    rows = _counted(iter_rows(source, schema, findings, drop_unlabelled=reading.drop_unlabelled), bar)
+    read = iter_rows(source, schema, findings, drop=reading.drop, collect_errors=reading.collect_errors)
+    rows = _counted(read, bar)
     about: JsonObject = {"source": list(source.files)}
     try:
         with publish(folder, about) as staging:

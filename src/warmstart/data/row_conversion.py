@@ -143,7 +143,12 @@ def _text(column: Column, value: Value) -> str:
         )
     if column.required and (not value or value.isspace()):
         state, kind = ("only whitespace", "text-blank") if value else ("empty", "text-empty")
-        raise Fault(f"{column.name!r} is {state}. Expected text: fill it in, or remove the row.", kind, column.name)
+        raise Fault(
+            f"{column.name!r} is {state}. Expected text: fill it in, or leave such rows out with --drop empty "
+            "(drop: [empty]).",
+            kind,
+            column.name,
+        )
     _check_characters(column, value)
     return value
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal
 
+from warmstart.data.compression import SUFFIXES
 from warmstart.data.faults import Fault
 from warmstart.data.schema import Column, Schema
 from warmstart.errors import DataError, Location, RecipeError, nearest
 
-Format = Literal["csv", "tsv", "jsonl", "json", "conll", "qrels", "txt", "parquet"]
-Record = tuple[int, list[object]]
-"""What the reader of a format yields: the line (or row) number, and the raw value of each column to read."""
+Format = Literal["csv", "tsv", "jsonl", "json", "conll", "qrels", "txt", "parquet", "xlsx", "ods"]
+Record = tuple[int, list[object] | Fault]
+"""What the reader of a format yields: the line (or row) number, and the raw value of each column to read, or what is
+wrong with the row."""
 
 _SUFFIXES: dict[str, Format] = {
     ".csv": "csv",
@@ -28,7 +30,12 @@ _SUFFIXES: dict[str, Format] = {
     ".qrel": "qrels",
     ".txt": "txt",
     ".parquet": "parquet",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
+    ".ods": "ods",
 }
+BINARY = ("parquet", "xlsx", "ods")
+"""Formats that are no text, and are not compressed once more."""
 HUB = "hub:"
 JOINED_COLUMNS = ("query", "document", "query_id", "document_id")
 """Columns of rows that refer to queries and documents by id: the ids, and the texts that are joined for them."""
@@ -40,7 +47,7 @@ BUILT_IN_COLUMNS: dict[str, tuple[str, ...]] = {
 }
 """Columns that a format provides by itself, whatever the file calls them; read where the schema has them. An `id` is
 read where a row has one."""
-ROW_NUMBERED = ("json", "parquet")
+ROW_NUMBERED = ("json", *BINARY)
 """Formats whose rows are located by their number, since a row there has no line of its own."""
 
 
@@ -54,6 +61,8 @@ class Source:
             one that is left out has the same name in the file, and several are gathered in their order.
         format: None takes it from the suffix.
         header: The first row of a CSV or TSV file names the columns.
+        delimiter: The character between the cells of a CSV or TSV file; None means a comma, or a tab.
+        sheet: The sheet of a spreadsheet; None where it has only one.
         quotes: Whether cells may be in double quotes; None means yes for CSV and no for TSV.
         encoding: The encoding of a text file.
         extra_columns: What to do with a row that has more cells than the first row.
@@ -67,6 +76,8 @@ class Source:
     columns: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     format: Format | None = None
     header: bool = True
+    delimiter: str | None = None
+    sheet: str | None = None
     quotes: Literal["double", "none"] | None = None
     encoding: str = "utf-8"
     extra_columns: Literal["refuse", "ignore"] = "refuse"
@@ -83,6 +94,8 @@ class Source:
         files: object = self.files
         if isinstance(files, str) or not files:
             raise RecipeError(f"data files: expected a tuple of one or more paths, found {self.files!r}.")
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
+            raise RecipeError(f"data.delimiter: expected one character, such as ';', found {self.delimiter!r}.")
         if self.label_separator == "":
             raise RecipeError("data.label_separator: expected one or more characters, found an empty string.")
         if len(self.files) > 1 and any(map(is_hub, self.files)):
@@ -117,7 +130,7 @@ def format_of(file: str, source: Source) -> Format:
         suffixes = PurePath(file.lower()).suffixes
         raise DataError(
             f"the suffix {''.join(suffixes[-2:]) or '(none)'} is not that of a known format. Expected "
-            f"{', '.join(_SUFFIXES)} (text formats also with .gz). "
+            f"{', '.join(_SUFFIXES)} (text formats also with {', '.join(SUFFIXES)}). {_hint(suffixes)}"
             f"State the format: --format {', '.join(sorted(set(_SUFFIXES.values())))} (data.format).",
             "no-format",
             location=Location(file),
@@ -127,9 +140,15 @@ def format_of(file: str, source: Source) -> Format:
 
 def _by_suffix(file: str) -> Format | None:
     suffixes = PurePath(file.lower()).suffixes
-    zipped = bool(suffixes) and suffixes[-1] == ".gz"
+    zipped = bool(suffixes) and suffixes[-1] in SUFFIXES
     format = _SUFFIXES.get("".join(suffixes[-2:-1] if zipped else suffixes[-1:]))
-    return None if zipped and format == "parquet" else format
+    return None if zipped and format in BINARY else format
+
+
+def _hint(suffixes: list[str]) -> str:
+    if suffixes[-1:] == [".xls"]:
+        return "An .xls file is of Excel 2003 or before: save it as .xlsx. "
+    return ""
 
 
 def locate(file: str, line: int, source: Source | None) -> Location:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from warmstart.data import row_cache
 from warmstart.data.arrow_files import Batch, arrow_schema, column_batches, write_arrow
+from warmstart.data.fault_handling import Droppable
 from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings, from_json
 from warmstart.data.joins import TEXT_SCHEMA
@@ -122,14 +123,18 @@ def load(
     cache: Path,
     findings: Findings,
     *,
-    drop_unlabelled: bool = False,
+    drop: Collection[Droppable] = (),
+    collect_errors: bool = False,
     progress: Progress = silent,
 ) -> Table:
     """Read a source once into `cache` and open it memory-mapped; a second call reads nothing again.
 
     The findings of the first reading are reported again on every later one.
+
+    Args:
+        drop: As in `iter_rows`, like `collect_errors`.
     """
-    reading = row_cache.Reading(source, schema, drop_unlabelled)
+    reading = row_cache.Reading(source, schema, frozenset(drop), collect_errors)
     key, rows, manifest = row_cache.open_or_build(reading, cache, findings, progress)
     # The same content may have other names by now: a finding names the file as it is called today.
     names = dict(zip(manifest["source"], source.files, strict=True))

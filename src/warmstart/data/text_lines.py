@@ -1,14 +1,14 @@
-"""Lines of a text file exactly as written: plain or gzip, any encoding; only a line feed ends a line."""
+"""Lines of a text file exactly as written: plain or compressed, any encoding; only a line feed ends a line."""
 
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from warmstart.data.compression import disguised, unpacked
+from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
 from warmstart.errors import DataError, Location
 
@@ -38,12 +38,6 @@ def read_lines(file: str, encoding: str, findings: Findings) -> Iterator[str]:
             yield from text
     except UnicodeDecodeError:
         raise _undecodable(file, encoding) from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(
-            f"not a complete gzip file ({error}). Expected what its name says: download it again.",
-            "gzip",
-            location=Location(file),
-        ) from error
 
 
 class BlankLines:
@@ -65,14 +59,12 @@ class BlankLines:
         self._first = self._first or line
         self.count += 1
 
-    def check(self) -> None:
-        """Refuse the blank lines seen so far: something follows them."""
-        if self.count:
-            raise DataError(
-                f"a blank line between {self.between}. {self.advice}",
-                "blank-line",
-                location=Location(self.file, self._first),
-            )
+    def take(self) -> tuple[int, Fault]:
+        """The first of the blank lines seen so far, and that it is a fault: something follows them."""
+        first, count = self._first, self.count
+        self._first = self.count = 0
+        blank = "a blank line" if count == 1 else f"{count} blank lines"
+        return first, Fault(f"{blank} between {self.between}. {self.advice}", "blank-line")
 
     def report(self, findings: Findings) -> None:
         """Note the blank lines at the end of the file."""
@@ -83,8 +75,7 @@ class BlankLines:
 
 def _open(file: str) -> io.BufferedReader:
     path = Path(file)
-    # GzipFile reads and peeks like a BufferedReader, and nothing else is needed here.
-    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+    return unpacked(path.open("rb"), file, path.stat().st_size)
 
 
 def _check_encoding(file: str, encoding: str) -> None:
@@ -101,12 +92,12 @@ def _check_encoding(file: str, encoding: str) -> None:
 
 def _check_start(file: str, head: bytes, encoding: str) -> None:
     """Refuse bytes at the start that contradict the stated encoding."""
-    if head.startswith(b"\x1f\x8b") and not file.lower().endswith(".gz"):
-        raise DataError(
-            f"holds gzip-compressed bytes. Expected text: rename the file to {file}.gz",
-            "gzip",
-            location=Location(file),
-        )
+    if suffix := disguised(head):
+        advice = f"rename the file to {file}{suffix}"
+        if suffix == ".zip":
+            advice += ", or, if it is a spreadsheet, to one that ends in .xlsx or .ods"
+        problem = f"holds compressed bytes ({suffix[1:]}). Expected text: {advice}"
+        raise DataError(problem, "compression", location=Location(file))
     stated = codecs.lookup(encoding).name
     marked = next((name for mark, name in _BYTE_ORDER_MARKS.items() if head.startswith(mark)), "")
     if marked and not stated.startswith(marked):

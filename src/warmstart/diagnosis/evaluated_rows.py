@@ -124,5 +124,5 @@ def column_at(
     read = {part: (source, drop) for part, source, drop in sources(run.recipe)}
     source, drop = read.get(rows.part) or read["train"]
     source = replace(source, columns={**source.columns, "by": name})
-    whole = table.load(source, grouped, cache, Findings(), drop_unlabelled=drop, progress=progress)
+    whole = table.load(source, grouped, cache, Findings(), drop=drop, progress=progress)
     return columns_at({rows.part: whole}, rows.locations)["by"]

@@ -43,6 +43,12 @@ START_STRENGTH = 1.0
 The one that predicts held-out rows best is often so sure of the training rows that next to no gradient is left to
 change the encoder: on TREC with 64 rows a label, fine-tuning from it reached 87.4%, and from `C` = 1 91.6%.
 """
+REFIT_FACTOR = 10
+"""How many times smaller `C` is when the head is solved once more after training, with the names of labels.
+
+Features that were trained on the same rows tell these apart better than others, so that a regression is too sure of
+them: on banking77 with 10 rows a label, 86.3 against 85.7%.
+"""
 _NEVER = -30.0
 """The logit of a label that no row of a fold has."""
 

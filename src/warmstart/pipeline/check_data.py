@@ -8,6 +8,7 @@ from pathlib import Path
 from warmstart.data import table
 from warmstart.data.check_tables import check_tables, finding_of
 from warmstart.data.checks.ids import check_ids
+from warmstart.data.fault_handling import Droppable
 from warmstart.data.findings import Findings
 from warmstart.data.schema import Schema
 from warmstart.data.source import Source
@@ -32,10 +33,11 @@ def check_data(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, 
     for part, source, drop in sources(recipe):
         rows = _read(source, schema, cache, findings, drop, progress)
         if rows is not None:
-            tables[part] = rows
+            if len(rows):
+                tables[part] = rows
             if id_column is not None:
                 _ids(replace(source, files=rows.files), id_column, findings)
-    check_tables(tables, schema, findings)
+    _check_rows(tables, schema, findings)
     if "train" in tables:
         tables = handle_leaked_rows(tables, recipe, schema, findings)
     return Parts(tables, findings)
@@ -52,27 +54,28 @@ def count_truncated(recipe: Recipe, parts: Parts, work: Path, progress: Progress
 
 
 def _read(
-    source: Source, schema: Schema, cache: Path, findings: Findings, drop: bool, progress: Progress
+    source: Source, schema: Schema, cache: Path, findings: Findings, drop: frozenset[Droppable], progress: Progress
 ) -> Table | None:
-    """Read the files together, or, where one is refused, those that are not."""
+    """The rows that could be read; what is wrong with the others, and with whole files, becomes findings."""
     try:
-        return table.load(source, schema, cache, findings, drop_unlabelled=drop, progress=progress)
+        return table.load(source, schema, cache, findings, drop=drop, progress=progress)
+    except DataError:
+        pass  # read again, past the first error
+    try:
+        return table.load(source, schema, cache, findings, drop=drop, collect_errors=True, progress=progress)
     except DataError as error:
-        if len(source.files) == 1:
-            findings.extend([finding_of(error)])
-            return None
-    good = []
-    for file in source.files:
-        single = replace(source, files=(file,))
-        try:
-            table.load(single, schema, cache, Findings(), drop_unlabelled=drop, progress=progress)
-            good.append(file)
-        except DataError as error:
-            findings.extend([finding_of(error)])
-    if not good:
-        return None
-    rest = replace(source, files=tuple(good))
-    return table.load(rest, schema, cache, findings, drop_unlabelled=drop, progress=progress)
+        findings.extend([finding_of(error)])
+    return None
+
+
+def _check_rows(tables: dict[str, Table], schema: Schema, findings: Findings) -> None:
+    """Check the rows that could be read; where some could not, a label may be missing because of that."""
+    incomplete = any(finding.severity == "error" for finding in findings)
+    row_findings = Findings()
+    check_tables(tables, schema, row_findings)
+    findings.extend(
+        finding for finding in row_findings if not (incomplete and finding.kind in ("label-one", "label-unseen"))
+    )
 
 
 def _ids(source: Source, column: str, findings: Findings) -> None:

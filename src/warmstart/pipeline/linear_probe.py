@@ -24,6 +24,7 @@ from warmstart.evaluation.records.linear_probe import ProbeRecord
 from warmstart.evaluation.statistics import over_seeds
 from warmstart.models.linear_probe import (
     MAX_ROWS,
+    REFIT_FACTOR,
     START_STRENGTH,
     Examples,
     LinearProbe,
@@ -101,12 +102,14 @@ class ProbeStart:
         self._put(load_file(folder / FOLDER / START))
 
     def refit(self, strength: float, progress: Progress) -> None:
-        """Fit the head anew to the features that the encoder gives now, with the strength of the first probe.
+        """Fit the head anew to the features that the encoder gives now, by the strength of the first probe.
 
         Its own cross-validation would mislead: the encoder has learned from the rows that are held out.
         """
         vectors, labels, _ = self._read(None, progress)
         task, outputs = cast(HasLinearProbe, self.writer.task), self.writer.model.num_labels
+        if task.probe_kind != "ridge":
+            strength = max(strength / REFIT_FACTOR, START_STRENGTH)
         self._put(head_tensors(fit_head(vectors, labels, task.probe_kind, outputs, strength, self._label_names())))
 
     def _put(self, tensors: dict[str, torch.Tensor]) -> None:

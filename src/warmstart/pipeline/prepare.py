@@ -12,6 +12,7 @@ from warmstart import tasks
 from warmstart.data import split, table
 from warmstart.data.arrow_files import open_arrow, write_arrow
 from warmstart.data.check_tables import check_tables, stop_at_error
+from warmstart.data.fault_handling import Droppable
 from warmstart.data.findings import Findings
 from warmstart.data.schema import Schema
 from warmstart.data.source import Source
@@ -65,7 +66,7 @@ def read_parts(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, 
         tables = {part: table.from_rows(rows[part], schema, cache / part, part) for part in PARTS if part in rows}
     else:
         tables = {
-            part: table.load(source, schema, cache, findings, drop_unlabelled=drop, progress=progress)
+            part: table.load(source, schema, cache, findings, drop=drop, progress=progress)
             for part, source, drop in sources(recipe)
         }
     check_tables(tables, schema, findings)
@@ -81,12 +82,21 @@ def read_rows(recipe: Recipe, cache: Path, progress: Progress, rows: Rows | None
     return read_parts(recipe, tasks.schema_of(recipe.task.name, recipe.task.options), cache, progress, rows)
 
 
-def sources(recipe: Recipe) -> Iterator[tuple[str, Source, bool]]:
-    """Each part that has files: its name, how they are read, and whether its rows without an answer are left out."""
+def sources(recipe: Recipe) -> Iterator[tuple[str, Source, frozenset[Droppable]]]:
+    """Each part that has files: its name, how they are read, and the rows that are left out.
+
+    Rows without a text are left out of any part, since no model has an answer to them; those without an answer only
+    where they would be trained on.
+    """
     for part in PARTS:
         reading = recipe.data.reading(part)
         if reading is not None:
-            yield part, Source(**reading), part == "train" and "unlabelled" in recipe.data.drop
+            wanted: dict[Droppable, bool] = {"empty": True, "unlabelled": part == "train"}
+            yield (
+                part,
+                Source(**reading),
+                frozenset(kind for kind in wanted if wanted[kind] and kind in recipe.data.drop),
+            )
 
 
 def grouping_columns(rows: Table, schema: Schema) -> tuple[str, ...]:

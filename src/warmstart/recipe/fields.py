@@ -12,7 +12,21 @@ from warmstart.runtime import plugins
 from warmstart.text import windows
 
 Fraction = Annotated[float, Field(ge=0, lt=1)]
-Format = Literal["csv", "tsv", "jsonl", "json", "conll", "qrels", "txt", "parquet"]
+Format = Literal["csv", "tsv", "jsonl", "json", "conll", "qrels", "txt", "parquet", "xlsx", "ods"]
+
+
+_READING = (
+    "format",
+    "header",
+    "delimiter",
+    "sheet",
+    "quotes",
+    "encoding",
+    "extra_columns",
+    "document",
+    "label_separator",
+)
+"""Fields that say how a file is read, of all data or of one file."""
 
 
 class FileOptions(Options):
@@ -26,6 +40,10 @@ class FileOptions(Options):
     """Like `data.format`, for this file."""
     header: bool | None = None
     """Like `data.header`, for this file."""
+    delimiter: str | None = None
+    """Like `data.delimiter`, for this file."""
+    sheet: str | None = None
+    """Like `data.sheet`, for this file."""
     quotes: Literal["double", "none"] | None = None
     """Like `data.quotes`, for this file."""
     encoding: str | None = None
@@ -72,10 +90,14 @@ class DataOptions(Options):
     header, by its number. A list of texts can come from several columns: `{endings: [choice0, choice1]}`; the last
     cells may be empty."""
     format: Format | None = None
-    """The file format: csv, tsv, jsonl, json, conll, qrels, txt or parquet. Default: that of the file's suffix."""
+    """The file format: csv, tsv, jsonl, json, conll, qrels, txt, parquet, xlsx or ods. Default: by the suffix."""
     header: bool = True
-    """Whether the first line of a csv or tsv file has the column names. Without a header, columns are numbered from
-    1."""
+    """Whether the first line of a csv or tsv file, or the first row of a sheet, has the column names. Without a header,
+    columns are numbered from 1."""
+    delimiter: str | None = None
+    """The character between the cells of a csv or tsv file, such as `;`. Default: a comma in csv, a tab in tsv."""
+    sheet: str | None = None
+    """The sheet of an xlsx or ods file. Default: the only one."""
     quotes: Literal["double", "none"] | None = None
     """Whether `"` encloses cells (double) or is an ordinary character (none). Default: double in csv, none in tsv."""
     encoding: str = "utf-8"
@@ -97,9 +119,9 @@ class DataOptions(Options):
     `config_sentence_transformers.json` says, or else what its family (such as E5) is known to be trained with, or else
     nothing. The prompt counts as the beginning of the text, also where the text is truncated or sliced. For `classify`
     and `score`; `rank` has `query_prompt` and `document_prompt`, and other tasks take none."""
-    drop: list[Literal["unlabelled", "leaked"]] = []
-    """Training rows to leave out, counted and recorded: `unlabelled` rows, and `leaked` rows, which are also in dev or
-    test."""
+    drop: list[Literal["unlabelled", "empty", "leaked"]] = []
+    """Rows to leave out, counted and recorded: `unlabelled` training rows, `empty` rows, whose text is missing, and
+    `leaked` training rows, which are also in dev or test."""
     split: SplitOptions = SplitOptions()
     """Rows held out from the training file for test and dev, if those have no file of their own."""
     fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -117,10 +139,7 @@ class DataOptions(Options):
         if value is None:
             return None
         own = value if isinstance(value, FileOptions) else FileOptions(file=value)
-        options = {
-            name: getattr(self, name) if getattr(own, name) is None else getattr(own, name)
-            for name in ("format", "header", "quotes", "encoding", "extra_columns", "document", "label_separator")
-        }
+        options = {name: getattr(self, name) if getattr(own, name) is None else getattr(own, name) for name in _READING}
         files = (own.file,) if isinstance(own.file, str) else tuple(own.file)
         texts = {
             name: self._texts(getattr(own, name) or getattr(self, name), options) for name in ("queries", "documents")
@@ -133,7 +152,7 @@ class DataOptions(Options):
             return None
         own = value if isinstance(value, FileOptions) else FileOptions(file=value)
         header = rows["header"] if own.header is None else own.header
-        names = ("quotes", "encoding", "extra_columns")
+        names = ("delimiter", "quotes", "encoding", "extra_columns")
         return {
             "files": (own.file,) if isinstance(own.file, str) else tuple(own.file),
             "columns": own.columns or ({} if header else {"id": "1", "text": "2"}),

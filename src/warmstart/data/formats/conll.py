@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from os.path import commonprefix
 
+from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
 from warmstart.data.schema import Row
 from warmstart.data.source import BUILT_IN_COLUMNS, FileColumn, Record, Source
@@ -36,6 +37,8 @@ class _Sentence:
     lines: list[int] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
+    faults: list[tuple[int, Fault]] = field(default_factory=list)
+    """The lines that are wrong; the sentence is then no row."""
 
 
 def records(file: str, source: Source, columns: Sequence[FileColumn], findings: Findings) -> Iterator[Record]:
@@ -46,6 +49,9 @@ def records(file: str, source: Source, columns: Sequence[FileColumn], findings: 
         scheme = _detect_scheme(file, _sentences(file, source, layout, Findings()), findings)
     prefix, count, first = "", 0, 0
     for sentence in _sentences(file, source, layout, findings):
+        if sentence.faults:
+            yield from sentence.faults
+            continue
         prefix = commonprefix([prefix, *sentence.words] if count else sentence.words)  # noqa: RUF071 - not paths
         first, count = first or sentence.lines[0], count + len(sentence.words)
         row = _row(sentence, scheme)
@@ -100,44 +106,42 @@ class _Layout:
         self.width, self.line = len(self._cells(body)), line
         least = max(self._word or 1, self._tag or 1, 2 if self.tagged else 1)
         if self.width < least:
-            raise self._error(
-                line,
+            raise Fault(
                 f"found {self.width} column{'s' * (self.width > 1)}, expected {least} or more: "
                 "a word, its tag, and whitespace or a tab between them. State which columns hold them with "
                 "--column words=1 --column entities=2 (data.columns).",
                 "cells-few",
-            )
+            ).at(Location(self.file, line))
 
-    def parse(self, line: int, body: str) -> tuple[str, str]:
+    def parse(self, body: str) -> tuple[str, str]:
         """The word and the tag of a line."""
         cells = self._cells(body)
         if len(cells) != self.width:
-            raise self._wrong_width(line, body, len(cells))
+            raise self._wrong_width(body, len(cells))
         word = cells[(self._word or 1) - 1]
         if not word.strip():
-            raise self._error(
-                line,
+            raise Fault(
                 "the word is empty. Expected one: fill it in, remove the line, or, where the "
                 "sentence ends here, leave the line blank.",
                 "word-empty",
             )
         tag = cells[(self._tag or self.width) - 1] if self.tagged else OUTSIDE
-        self._check_tag(line, body, tag)
+        self._check_tag(body, tag)
         return word, tag
 
     def _cells(self, body: str) -> list[str]:
         return body.split("\t") if self._tabs else _SPACE.split(body.strip(" \t"))
 
-    def _wrong_width(self, line: int, body: str, width: int) -> DataError:
+    def _wrong_width(self, body: str, width: int) -> Fault:
         advice = "Complete the line." if width < self.width else "Remove the extra ones."
         if width > self.width and not self._tabs:
             advice = "If a word holds a space, separate all columns by tabs."
         if body.startswith("#"):
             advice = COMMENT
         problem = f"found {width} columns, expected {self.width} as in line {self.line}. {advice}"
-        return self._error(line, problem, "cells-few" if width < self.width else "cells-many")
+        return Fault(problem, "cells-few" if width < self.width else "cells-many")
 
-    def _check_tag(self, line: int, body: str, tag: str) -> None:
+    def _check_tag(self, body: str, tag: str) -> None:
         prefix, kind = schemes.split_tag(tag)
         if tag == OUTSIDE or (prefix in set("BIESLU") and kind.strip()):
             return
@@ -147,10 +151,7 @@ class _Layout:
             state, fault = "is not a tag", "tag"
             advice = "If the tags are not in the last column, pass --column entities=NUMBER (data.columns)."
             advice = COMMENT if body.startswith("# ") else advice
-        raise self._error(line, f"{tag!r} {state}. Expected O, or such as B-PER. {advice}", fault)
-
-    def _error(self, line: int, problem: str, kind: str) -> DataError:
-        return DataError(problem, kind, location=Location(self.file, line))
+        raise Fault(f"{tag!r} {state}. Expected O, or such as B-PER. {advice}", fault)
 
 
 def _number(name: str) -> int | None:
@@ -167,17 +168,21 @@ def _sentences(file: str, source: Source, layout: _Layout, findings: Findings) -
         begins = _SPACE.split(body, maxsplit=1)[0] == DOCUMENT
         if begins or not body.strip():
             documents, first = documents + begins, first or number * begins
-            if sentence.words:
+            if sentence.words or sentence.faults:
                 yield sentence
                 sentence = _Sentence()
             continue
         if not layout.width:
             layout.start(number, body)
-        word, tag = layout.parse(number, body)
+        try:
+            word, tag = layout.parse(body)
+        except Fault as fault:
+            sentence.faults.append((number, fault))
+            continue
         sentence.lines.append(number)
         sentence.words.append(word)
         sentence.tags.append(tag)
-    if sentence.words:
+    if sentence.words or sentence.faults:
         yield sentence
     if documents:
         message = f"lines that begin a document ({DOCUMENT}), not sentences of their own"
@@ -188,6 +193,8 @@ def _detect_scheme(file: str, sentences: Iterator[_Sentence], findings: Findings
     """The scheme that all tags of a file are in, reported as a finding."""
     detector, start = SchemeDetector(), 0
     for sentence in sentences:
+        if sentence.faults:
+            continue
         start = start or sentence.lines[0]
         for line, tag in zip(sentence.lines, sentence.tags, strict=True):
             detector.observe(tag, line)

@@ -29,7 +29,7 @@ class Dialect:
     def of(cls, format: Format, source: Source) -> Dialect:
         """The dialect of a file; by default, cells may be quoted in CSV and are not in TSV."""
         quotes = source.quotes or ("none" if format == "tsv" else "double")
-        return cls("\t" if format == "tsv" else ",", quotes == "double")
+        return cls(source.delimiter or ("\t" if format == "tsv" else ","), quotes == "double")
 
 
 class ParsedRow(NamedTuple):
@@ -104,35 +104,57 @@ def records(
         return
     line, cells = first
     try:
+        if isinstance(cells, Fault):
+            raise cells
         names = column_names(cells, source)
         for column in columns:
             if column.name not in names:
-                raise missing_column(column, names, source)
+                raise _other_delimiter(names, dialect) or missing_column(column, names, source)
     except Fault as header_fault:
         raise header_fault.at(Location(file, line)) from None
     indices = [names.index(column.name) for column in columns]
     if not source.header:
         yield line, [cells[index] for index in indices]
     for line, cells in rows:
+        if isinstance(cells, Fault):
+            yield line, cells
+            continue
         if len(cells) != len(names):
             if fault := width_fault(len(cells), len(names), source, dialect):
-                raise fault.at(Location(file, line))
+                yield line, fault
+                continue
             message = f"{len(cells)} cells, expected {len(names)}; the extra ones are ignored"
             findings.add("extra-cells", "warning", message, Location(file, line))
         yield line, [cells[index] for index in indices]
 
 
-def _strict_rows(file: str, rows: Iterable[ParsedRow], findings: Findings) -> Iterator[tuple[int, list[str]]]:
-    """The line and the cells of every row; a fault is an error, and so is a blank line that a row follows."""
+def _other_delimiter(names: list[str], dialect: Dialect) -> Fault | None:
+    """The fault of a header that is one cell, but would be several by another delimiter."""
+    counts = {other: names[0].count(other) for other in ";\t|," if other != dialect.delimiter and len(names) == 1}
+    likely = max(counts, key=counts.__getitem__, default="")
+    if not likely or not counts[likely]:
+        return None
+    columns = ", ".join(map(repr, names[0].split(likely)[:40]))
+    argument = "$'\\t'" if likely == "\t" else f"'{likely}'"
+    return Fault(
+        f"the header is one cell by {dialect.delimiter!r}, and {counts[likely] + 1} by {likely!r}: {columns}. If "
+        f"that is right, pass --delimiter {argument} (data.delimiter).",
+        "delimiter",
+    )
+
+
+def _strict_rows(file: str, rows: Iterable[ParsedRow], findings: Findings) -> Iterator[tuple[int, list[str] | Fault]]:
+    """The line and the cells of every row, or its fault; a blank line that a row follows is one."""
     blank = BlankLines(file, "rows", "Expected a row: remove the line or fill it.")
     ends = _LineEnds()
     for line, _, cells, end, fault in rows:
         if fault:
-            raise fault.at(Location(file, line))
+            yield line, fault
+            continue
         ends.add(end, line)
         if cells:
             if blank.count:
-                blank.check()
+                yield blank.take()
             yield line, cells
         else:
             blank.add(line)

@@ -47,9 +47,12 @@ def records(file: str, source: Source, columns: Sequence[FileColumn]) -> Iterato
         for row in zip(*values, strict=True):
             number += 1
             try:
-                yield number, [decode(value) for decode, value in zip(decoders, row, strict=True)]
+                values_of_row: list[Value] | Fault = [
+                    decode(value) for decode, value in zip(decoders, row, strict=True)
+                ]
             except Fault as fault:
-                raise fault.at(Location(file, number, "row ")) from None
+                values_of_row = fault
+            yield number, values_of_row
 
 
 def digest(file: str, columns: Sequence[FileColumn]) -> str:

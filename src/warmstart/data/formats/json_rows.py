@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
+from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
 from warmstart.data.formats import squad
 from warmstart.data.source import FileColumn, Record, Source, missing_column
@@ -21,13 +22,11 @@ def records(file: str, source: Source, columns: Sequence[FileColumn], findings: 
         if not column.target.answer and (column.target.required or column.target.name in source.columns)
     ]
     for number, item in enumerate(_objects(file, source, findings), 1):
-        location = Location(file, number, "row ")
         if not isinstance(item, dict):
-            raise DataError(f"found {str(item)[:60]!r}, expected an object.", "json-object", location=location)
-        for column in needed:
-            if column.name not in item:
-                raise missing_column(column, list(item), source).at(location)
-        yield number, [item.get(column.name) for column in columns]
+            yield number, Fault(f"found {str(item)[:60]!r}, expected an object.", "json-object")
+            continue
+        absent = next((column for column in needed if column.name not in item), None)
+        yield number, missing_column(absent, list(item), source) if absent else [item.get(c.name) for c in columns]
 
 
 def _objects(file: str, source: Source, findings: Findings) -> Iterable[Json]:

@@ -10,7 +10,6 @@ from warmstart.data.findings import Findings
 from warmstart.data.schema import Row
 from warmstart.data.source import FileColumn, Record, Source, missing_column
 from warmstart.data.text_lines import BlankLines, read_lines
-from warmstart.errors import Location
 from warmstart.storage.json_files import RepeatedKeyError, unique_keys
 
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
@@ -25,14 +24,16 @@ def records(file: str, source: Source, columns: Sequence[FileColumn], findings: 
         if line.isspace():
             blank.add(number)
             continue
-        blank.check()
+        if blank.count:
+            yield blank.take()
         try:
             item = parse_object(line)
             for column in inputs:
                 if column.name not in item:
                     raise missing_column(column, list(item), source)
         except Fault as fault:
-            raise fault.at(Location(file, number)) from None
+            yield number, fault
+            continue
         yield number, [item.get(name) for name in names]
     blank.report(findings)
 

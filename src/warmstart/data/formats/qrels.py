@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
 from warmstart.data.source import FileColumn, Record, Source
 from warmstart.data.text_lines import BlankLines, read_lines
-from warmstart.errors import DataError, Location
 
 COLUMNS = ("query_id", "iteration", "document_id", "label")
 """The parts of a line; the second is a 0 that nobody reads."""
@@ -22,13 +22,14 @@ def records(file: str, source: Source, columns: Sequence[FileColumn], findings: 
         if not parts:
             blank.add(number)
             continue
-        blank.check()
+        if blank.count:
+            yield blank.take()
         if len(parts) != len(COLUMNS):
-            raise DataError(
+            problem = (
                 f"found {len(parts)} parts, expected 4: query, 0, document, relevance: `q1 0 d7 1`. "
-                "If the file is a table with ids, pass its --format and the names of query_id, document_id and label.",
-                "qrels-parts",
-                location=Location(file, number),
+                "If the file is a table with ids, pass its --format and the names of query_id, document_id and label."
             )
+            yield number, Fault(problem, "qrels-parts")
+            continue
         yield number, [parts[index] for index in indices]
     blank.report(findings)

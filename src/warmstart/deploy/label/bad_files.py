@@ -28,6 +28,10 @@ def bad_files(name: str, kind: str) -> Iterator[None]:
 
     try:
         yield
+    except DataError as error:
+        if error.kind not in ("compression", "bomb"):
+            raise
+        raise BadFileError(error.problem, error.kind, location=error.location) from error
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
         reason = " ".join(str(error).split())[:300] or type(error).__name__
         advice = "Download it again, or set --format" if kind == "parquet" else "Download it again"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from warmstart.data.compression import compression_of
 from warmstart.deploy.label.locations import Entry, Folder
 from warmstart.errors import DiskError, OutageError, RunError
 from warmstart.runtime.environment import free_memory, usable_cores
@@ -21,7 +22,7 @@ COPIES = 2
 STORE = 100_000_000
 """Bytes of the object store of a local Ray: only names and records of shards go through it."""
 UNPACKED = 4
-"""How much larger the text of a .gz file is."""
+"""How much larger the text of a compressed file is."""
 SECONDS = 3
 
 
@@ -107,7 +108,7 @@ def check_out(out: Folder, inputs: Sequence[Entry]) -> None:
         raise DiskError(f"--out {out.uri}: cannot be written to ({error}); choose another folder") from None
     if out.local is None:
         return
-    needed = sum(file.bytes * (UNPACKED if file.name.lower().endswith(".gz") else 1) for file in inputs)
+    needed = sum(file.bytes * (UNPACKED if compression_of(file.name) else 1) for file in inputs)
     needed -= sum(file.bytes for file in out.files())
     if needed > (free := shutil.disk_usage(out.local).free):
         raise DiskError(

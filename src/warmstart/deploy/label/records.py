@@ -7,14 +7,14 @@ bytes of each record, and a start in the middle of a file.
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import json
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING
 
+from warmstart.data.compression import unpacked
 from warmstart.data.faults import Fault
 from warmstart.data.formats.delimited import Dialect, column_names, parse_rows, width_fault
 from warmstart.data.formats.jsonl import parse_object
@@ -177,9 +177,7 @@ def _is_text(cells: list[str]) -> bool:
 def _lines(folder: Folder, name: str, start: int = 0) -> Iterator[bytes]:
     """Lines with their ends, from a byte of the text on; a compressed file has to be uncompressed up to there."""
     with folder.open(name) as raw:
-        compressed = name.lower().endswith(".gz")
-        buffered = io.BufferedReader(raw, 1 << 20)
-        file = cast("BinaryIO", gzip.GzipFile(fileobj=buffered) if compressed else buffered)
+        file = unpacked(io.BufferedReader(raw, 1 << 20), name, raw.size())
         file.seek(start)
         while line := file.readline(MAX_LINE):
             if len(line) == MAX_LINE:

@@ -104,7 +104,7 @@ def _cut(
             yield Shard(f"{number:06d}-{first:012d}", name, first, min(size, rows - first), 0)
         return
     first = rows = start = position = 0
-    with bad_files(name, "gzip"):
+    with bad_files(name, "compression"):
         for record in text_records(folder, name, source):
             rows += 1
             position += record.size
@@ -147,7 +147,7 @@ def check_columns(
         names = _parquet_facts(folder, name)[1]
     else:
         # The first rows may be broken themselves.
-        with bad_files(name, "gzip"):
+        with bad_files(name, "compression"):
             items = [record.item for record in islice(text_records(folder, name, source), LOOKED) if record.item]
         names = list(dict.fromkeys(key for item in items for key in item))
         if not names:
