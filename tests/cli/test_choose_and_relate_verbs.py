@@ -35,7 +35,8 @@ def test_choose_from_columns(encoder, tmp_path):
     told = lines(call("evaluate", run, path, "--json"))[-1]
     assert told["metrics"]["rows"] == len(rows)
     answers = lines(call("predict", run, "--file", path))
-    assert answers[0]["endings"] == rows[0]["endings"]
+    assert [answers[0][name] for name in "abc"] == rows[0]["endings"]
+    assert answers[0]["label"] == cells[0][-1]
     assert len(answers) == len(rows)
 
 

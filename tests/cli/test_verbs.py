@@ -101,9 +101,33 @@ def test_predict_a_file_answers_every_row_in_order(run, files, tmp_path, suffix)
         "parquet": lambda: pq.read_table(out).to_pylist(),
     }[suffix]()
     with Path(files["test"]).open(encoding="utf-8") as file:
-        texts = [row["text"] for row in csv.DictReader(file)]
-    assert [row["text"] for row in rows] == texts
-    assert [row["label"] for row in rows] == [answer["label"] for answer in run.predict(texts)]
+        own = list(csv.DictReader(file))
+    assert [{name: row[name] for name in own[0]} for row in rows] == own
+    answers = run.predict([row["text"] for row in own])
+    assert [row["predicted_label"] for row in rows] == [answer["label"] for answer in answers]
+
+
+def test_predict_keeps_the_columns_that_are_named(run, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"id": 7, "text": "good", "label": "pos"}\n{"text": "bad", "more": [1, 2]}\n')
+    first, second = (json.loads(line) for line in call("predict", run.folder, "--file", path).stdout.splitlines())
+    assert (first["id"], first["text"], first["more"], first["label"]) == (7, "good", None, "pos")
+    assert (second["id"], second["more"], second["label"]) == (None, [1, 2], None)
+    assert {"predicted_label", "probabilities"} <= first.keys()
+    [only, _] = call("predict", run.folder, "--file", path, "--keep-column", "id").stdout.splitlines()
+    assert {"id", "label"} <= json.loads(only).keys()
+    assert "text" not in json.loads(only)
+
+
+def test_predict_replaces_no_file_and_writes_formulas_only_as_they_are(run, tmp_path):
+    path, out = tmp_path / "rows.csv", tmp_path / "answers.csv"
+    path.write_text("text\n=1+1\ngood\n")
+    call("predict", run.folder, "--file", path, "--out", out)
+    assert out.read_text().splitlines()[1].startswith("=1+1,")
+    again = CliRunner().invoke(app, ["predict", str(run.folder), "--file", str(path), "--out", str(out)])
+    assert "exists; choose another, or pass --overwrite" in str(again.exception)
+    call("predict", run.folder, "--file", path, "--out", out, "--overwrite", "--no-formulas")
+    assert out.read_text().splitlines()[1].startswith("'=1+1,")
 
 
 def test_evaluate_gives_the_runs_numbers_on_its_own_rows_and_on_the_file(run, files):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from warmstart.cli import options
 from warmstart.data.fault_handling import DROPPABLE
 from warmstart.errors import RecipeError, RunError
+
+if TYPE_CHECKING:
+    from warmstart.data.findings import Findings
+    from warmstart.evaluation.records.metrics import Measurements
 
 
 def command(
@@ -39,8 +43,8 @@ def command(
     for name in drop or []:
         if name not in DROPPABLE:
             raise RecipeError(f"--drop {name}: only {' and '.join(DROPPABLE)} rows can be left out of an evaluation")
-    from warmstart.cli import screen
     from warmstart.cli.reading_options import source_of
+    from warmstart.cli.screen import Bars
     from warmstart.data.findings import Findings
     from warmstart.data.table import load
     from warmstart.evaluation.evaluate import evaluate
@@ -50,7 +54,7 @@ def command(
     from warmstart.recipe import MEMORY
     from warmstart.storage.cache import cache_folder
 
-    bars = screen.Bars()
+    bars = Bars()
     predictor = Predictor.load(run, precision)
     schema = predictor.task.schema(predictor.task.options)
     if file is None:
@@ -67,6 +71,12 @@ def command(
         source = source_of(run, file, reading, schema)
         rows = load(source, schema, cache_folder(), findings, drop=dropped, progress=bars)
     metrics = evaluate(predictor, rows, progress=bars)
+    _show(run, file, metrics, findings, json)
+
+
+def _show(run: str, file: str | None, metrics: Measurements, findings: Findings, json: bool) -> None:
+    from warmstart.cli import screen
+
     if json:
         screen.print_json({"run": run, "file": file, "metrics": metrics, "findings": findings.as_json()})
     else:

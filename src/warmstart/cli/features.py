@@ -52,6 +52,8 @@ WindowMethod = Annotated[
     ),
 ]
 
+Dtype = Annotated[str, typer.Option("--dtype", help="The dtype in the file: fp32, or fp16 for half the size.")]
+
 
 def command(
     data: Annotated[
@@ -82,9 +84,7 @@ def command(
     extra_columns: options.ExtraColumns = None,
     document: options.Document = None,
     precision: options.Precision = "fp32",
-    dtype: Annotated[str, typer.Option("--dtype", help="The dtype in the file: fp32, or fp16 for half the size.")] = (
-        "fp32"
-    ),
+    dtype: Dtype = "fp32",
     json: options.Json = False,
 ) -> None:
     """Extract an embedding of each text of a file."""
@@ -110,11 +110,17 @@ def command(
     screen.findings(findings)
     screen.cut(extractor.cut, extractor.window, json)
     if json:
-        counts = {"rows": extractor.cut.rows, **({"tokens": count} if tokens else {})}
-        screen.print_json({**counts, "shape": list(extractor.shape), "dtype": dtype, "out": out})
+        written = {"rows": extractor.cut.rows, **({"tokens": count} if tokens else {}), "shape": [*extractor.shape]}
+        screen.print_json({**written, "dtype": dtype, "out": out})
     else:
-        shape = " x ".join(map(str, extractor.shape))
-        screen.errors.print(f"{count:,} vectors of {shape} numbers in {out}", markup=False, highlight=False)
+        _show(count, extractor, out)
+
+
+def _show(count: int, extractor: Extractor, out: str) -> None:
+    from warmstart.cli import screen
+
+    shape = " x ".join(map(str, extractor.shape))
+    screen.errors.print(f"{count:,} vectors of {shape} numbers in {out}", markup=False, highlight=False)
 
 
 def _write_texts(extractor: Extractor, arguments: StreamArguments, source: Source, out: Path, dtype: str) -> int:

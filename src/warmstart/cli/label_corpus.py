@@ -41,7 +41,8 @@ KeepColumn = Annotated[
     list[str] | None,
     typer.Option(
         "--keep-column",
-        help="With --ray, a column of the input to write next to the predictions, instead of the texts.",
+        help="A column of the input to write next to the predictions. Default: with --file all of them, with --ray the "
+        "texts.",
         metavar="COLUMN",
     ),
 ]
@@ -66,7 +67,6 @@ DEFAULTS = {
     "gpus_per_worker": 0,
     "rows_per_shard": 10_000,
     "files_per_group": 64,
-    "keep_column": None,
     "retry_timeout": 600,
     "on_bad_file": "set-aside",
 }

@@ -11,6 +11,7 @@ import typer
 from warmstart.cli import label_corpus as bulk
 from warmstart.cli import options
 from warmstart.errors import RecipeError
+from warmstart.options import Values
 
 Texts = Annotated[
     list[str] | None,
@@ -31,6 +32,16 @@ MinConfidence = Annotated[
         help="Abstain below this probability: the label is left empty, and `answered` is false.",
         min=0,
         max=1,
+    ),
+]
+
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file that --out names, if it exists.")]
+NoFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--no-formulas",
+        help="With --file: put ' before cells that a spreadsheet would take for formulas (those that begin with = + - "
+        "@). By default texts are written as they are, for programs to read.",
     ),
 ]
 
@@ -59,6 +70,8 @@ def command(
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
     document: options.Document = None,
+    overwrite: Overwrite = False,
+    no_formulas: NoFormulas = False,
     engine: options.Engine = "torch",
     precision: options.Precision = "fp32",
     ray: bulk.Ray = None,
@@ -73,28 +86,39 @@ def command(
     json: options.Json = False,
 ) -> None:
     """Predict for texts, for a file of them, or for a corpus."""
-    values = dict(locals())
+    _predict(run, list(texts or []), dict(locals()))
+
+
+def _predict(run: str, texts: list[str], values: Values) -> None:
     reading = options.recipe_fields(values, options.READING)
-    if ray is not None:
+    if values["ray"] is not None:
         bulk.label_corpus(run, reading, values)
         return
     bulk.refuse(values)
+    file, out, json = values["file"], values["out"], values["json"]
     if (file is None) == (not texts):
         raise RecipeError("predict: give texts, or --file with a file of them" + ("; not both" if file else ""))
+    if values["keep_column"] and file is None:
+        raise RecipeError("--keep-column: works only with --file or --ray; leave it out")
     from warmstart.cli import answer_tables, reading_options, screen
+    from warmstart.inference.answer_files import check_out
+
+    if out is not None:
+        check_out(Path(out), values["overwrite"])
     from warmstart.inference.predictor import Predictor
 
-    predictor = Predictor.load(run, precision, engine)
-    shape = _shape(predictor, min_confidence)
-    if documents is not None:
+    predictor = Predictor.load(run, values["precision"], values["engine"])
+    shape = _shape(predictor, values["min_confidence"])
+    if values["documents"] is not None:
         from warmstart.cli.search_documents import search
 
-        answer_tables.documents(search(run, predictor, documents, texts or [], file, top_k, reading), out, json)
+        documents = search(run, predictor, values["documents"], texts, file, values["top_k"], reading)
+        answer_tables.documents(documents, out, json)
     elif file is not None:
         schema = predictor.task.schema(predictor.task.options).without_answers()
-        _file(predictor, reading_options.source_of(run, file, reading, schema), schema, out, screen, shape)
+        _file(predictor, reading_options.source_of(run, file, reading, schema), values, shape)
     else:
-        _texts(predictor, list(texts or []), out, json, shape)
+        _texts(predictor, texts, out, json, shape)
     screen.cut(predictor.cut, predictor.window, json)
     screen.trial(predictor.trial, json)
 
@@ -127,26 +151,30 @@ def _texts(predictor: Any, texts: list[str], out: str | None, json: bool, shape:
         answer_tables.answers(wanted, answers, json)
 
 
-def _file(predictor: Any, source: Any, schema: Any, out: str | None, screen: Any, shape: Any) -> None:
-    from itertools import tee
-
+def _file(predictor: Any, source: Any, values: Values, shape: Any) -> None:
+    """Answer the rows of a file, once all of them are known to be right."""
+    from warmstart.cli import screen
     from warmstart.data.findings import Findings
+    from warmstart.data.kept_columns import KeptColumns
     from warmstart.data.read import iter_rows
-    from warmstart.inference.answer_files import write_answers
+    from warmstart.inference.answer_files import without_formulas, write_answers
+    from warmstart.inference.file_answers import FileAnswers
 
+    out, schema = values["out"], predictor.task.schema(predictor.task.options).without_answers()
+    kept = KeptColumns.of(source, schema, values["keep_column"])
     findings = Findings()
-    rows, again = tee(iter_rows(source, schema, findings))
-    with screen.Bars().bar("predicting", None) as bar:
+    count = sum(1 for _ in iter_rows(kept.source, kept.schema, findings))
+    with screen.Bars().bar("predicting", count) as bar:
 
         def answered() -> Any:
-            for row, answer in zip(again, predictor.stream(rows), strict=True):
+            for row in FileAnswers(predictor, kept, shape).stream(iter_rows(kept.source, kept.schema, Findings())):
                 bar.advance()
-                yield {**{name: row[name] for name in schema.names if name in row}, **shape(answer)}
+                yield without_formulas(row) if values["no_formulas"] else row
 
         if out is None:
             for answer in answered():
                 screen.print_json(answer)
         else:
-            count = write_answers(answered(), Path(out))
+            write_answers(answered(), Path(out))
             screen.errors.print(f"{count:,} predictions in {out}", markup=False, highlight=False)
     screen.findings(findings)

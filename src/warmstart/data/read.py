@@ -41,38 +41,59 @@ def iter_rows(
         name: _texts(texts_source, findings if name == "query" else Findings())
         for name, texts_source in source.texts.items()
     }
-    converter = RowConverter(columns, source.label_separator, schema.check)
-    defaults = schema.defaults([column.target.name for column in columns])
-    faults = FaultHandler(findings, frozenset(drop), collect_errors)
+    reader = _RowReader(source, schema, columns, texts, FaultHandler(findings, frozenset(drop), collect_errors))
     count = 0
-    for index, file in enumerate(source.files):
-        line, unit = 0, row_unit(file, source)
+    for index in range(len(source.files)):
         try:
-            for line, raw in _records(file, source, columns, findings, texts):
-                try:
-                    if isinstance(raw, Fault):
-                        raise raw
-                    row, missing = converter.convert(raw)
-                    if missing:
-                        raise _unlabelled(missing, columns)
-                except Fault as fault:
-                    faults.handle(fault, Location(file, line, unit))
-                    continue
-                if converter.notes:
-                    converter.report(findings, Location(file, line, unit))
-                row |= defaults
-                row["file"] = index
-                row["line"] = line
+            for row in reader.rows(index, findings):
                 count += 1
                 yield row
-            if not line:
-                raise _empty(file, source)
         except DataError as error:
             if not collect_errors:
                 raise
             findings.add(error.kind, "error", error.problem, error.location)
-    if not count and faults.dropped:
-        raise _all_dropped(faults.dropped, columns, source)
+    if not count and reader.faults.dropped:
+        raise _all_dropped(reader.faults.dropped, columns, source)
+
+
+class _RowReader:
+    """Reads the rows of each file of a source."""
+
+    def __init__(
+        self,
+        source: Source,
+        schema: Schema,
+        columns: tuple[FileColumn, ...],
+        texts: Mapping[str, Mapping[str, str]],
+        faults: FaultHandler,
+    ) -> None:
+        self.faults = faults
+        self._source, self._columns, self._texts = source, columns, texts
+        self._converter = RowConverter(columns, source.label_separator, schema.check)
+        self._defaults = schema.defaults([column.target.name for column in columns])
+
+    def rows(self, index: int, findings: Findings) -> Iterator[Row]:
+        """Yield the rows of one file that are right; the others are dealt with as faults."""
+        file, converter = self._source.files[index], self._converter
+        line, unit = 0, row_unit(file, self._source)
+        for line, raw in _records(file, self._source, self._columns, findings, self._texts):
+            try:
+                if isinstance(raw, Fault):
+                    raise raw
+                row, missing = converter.convert(raw)
+                if missing:
+                    raise _unlabelled(missing, self._columns)
+            except Fault as fault:
+                self.faults.handle(fault, Location(file, line, unit))
+                continue
+            if converter.notes:
+                converter.report(findings, Location(file, line, unit))
+            row |= self._defaults
+            row["file"] = index
+            row["line"] = line
+            yield row
+        if not line:
+            raise _empty(file, self._source)
 
 
 def check_file(file: str, source: Source) -> None:

@@ -203,6 +203,7 @@ _CONVERTERS: dict[str, Callable[[Column, Value], Value]] = {
     "number": _number,
     "relevance": _relevance,
     "choice": _choice,
+    "any": lambda _, value: value,
 }
 """What converts the values of each kind that has no state and no structure."""
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 ColumnKind = Literal[
-    "text", "texts", "label", "labels", "choice", "relevance", "number", "ranges", "entities", "answers"
+    "text", "texts", "label", "labels", "choice", "relevance", "number", "ranges", "entities", "answers", "any"
 ]
 """text: a string. texts: a list of strings. label: one label's name. labels: a list of label names. choice: which of a
 row's own texts, by its number from 0. relevance: a whole number, above 0 for what is relevant. number: a finite float.
 ranges: a list of `{start, end}`. entities: a list of `{start, end, label}`. answers: a list of `{text, start}`, empty
-where there is no answer. Positions in a text are counted in characters, from `start` to before `end`."""
+where there is no answer. Positions in a text are counted in characters, from `start` to before `end`. any: a value
+as it is in the file."""
 STRUCTURED = ("ranges", "entities", "answers")
 """Kinds whose values are lists of small mappings."""
 Value: TypeAlias = Any

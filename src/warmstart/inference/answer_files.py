@@ -19,22 +19,37 @@ if TYPE_CHECKING:
 Answers = Iterable[Mapping[str, Value]]
 
 
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the start of a formula, also in a CSV file."""
+
+
+def check_out(path: Path, overwrite: bool) -> None:
+    """Refuse a file that answers cannot be written to, before any is computed."""
+    if path.suffix not in _WRITERS:
+        raise RecipeError(f"--out {path}: found suffix {path.suffix!r}; {nearest(path.suffix, _WRITERS)}")
+    if path.is_dir():
+        raise RecipeError(f"--out {path}: found a folder, expected a file, such as {path / 'predictions.csv'}")
+    if path.exists() and not overwrite:
+        raise RecipeError(f"--out {path}: the file exists; choose another, or pass --overwrite")
+
+
 def write_answers(answers: Answers, path: Path) -> int:
     """Write answers to a file, which is complete or absent; returns how many."""
-    writers: dict[str, Callable[[Answers, Path], int]] = {
-        ".jsonl": _jsonl,
-        ".csv": _csv,
-        ".parquet": _parquet,
+    return _WRITERS[path.suffix](answers, path)
+
+
+def without_formulas(answer: Mapping[str, Value]) -> dict[str, Value]:
+    """An answer whose cells no spreadsheet takes for formulas: a text that begins like one gets a `'` before it."""
+    return {
+        name: f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+        for name, value in flat(answer).items()
     }
-    if path.suffix not in writers:
-        raise RecipeError(f"--out {path}: found suffix {path.suffix!r}; {nearest(path.suffix, writers)}")
-    return writers[path.suffix](answers, path)
 
 
 def flat(answer: Mapping[str, Value]) -> dict[str, Value]:
     """Mappings and lists as JSON text, for formats whose cells are plain."""
     return {
-        name: json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+        name: json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list) else value
         for name, value in answer.items()
     }
 
@@ -43,7 +58,7 @@ def _jsonl(answers: Answers, path: Path) -> int:
     count = 0
     with open_atomic(path) as file:
         for answer in answers:
-            file.write(json.dumps(answer, ensure_ascii=False) + "\n")
+            file.write(json.dumps(answer, ensure_ascii=False, default=str) + "\n")
             count += 1
     return count
 
@@ -75,10 +90,17 @@ def _parquet(answers: Answers, path: Path) -> int:
                 writer = writer or pq.ParquetWriter(staging, _with_types(rows.schema))
                 writer.write_table(rows.cast(writer.schema))
                 count += len(chunk)
+        except pa.ArrowException as error:
+            reason = str(error).splitlines()[0]
+            raise RecipeError(f"--out {path}: a column has values of several types ({reason}); write .jsonl") from None
         finally:
             if writer:
                 writer.close()
     return count
+
+
+_WRITERS: dict[str, Callable[[Answers, Path], int]] = {".jsonl": _jsonl, ".csv": _csv, ".parquet": _parquet}
+"""What writes answers, by the suffix of the file."""
 
 
 def _with_types(schema: pa.Schema) -> pa.Schema:

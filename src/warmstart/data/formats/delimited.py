@@ -93,6 +93,18 @@ def width_fault(width: int, expected: int, source: Source, dialect: Dialect) -> 
     return Fault(f"found {width} cells, expected {expected} as {first}. {advice}", kind)
 
 
+def names(file: str, format: Format, source: Source) -> list[str]:
+    """The names of a file's columns; none of an empty file."""
+    rows = parse_rows(read_lines(file, source.encoding, Findings()), Dialect.of(format, source))
+    first = next(rows, None)
+    try:
+        if first is not None and first.fault:
+            raise first.fault
+        return column_names(first.cells, source) if first else []
+    except Fault as fault:
+        raise fault.at(Location(file, 1)) from None
+
+
 def records(
     file: str, format: Format, source: Source, columns: Sequence[FileColumn], findings: Findings
 ) -> Iterator[Record]:

@@ -55,6 +55,11 @@ def records(file: str, source: Source, columns: Sequence[FileColumn]) -> Iterato
             yield number, values_of_row
 
 
+def names(file: str) -> list[str]:
+    """The names of a data set's columns."""
+    return list(_open(file).column_names)
+
+
 def digest(file: str, columns: Sequence[FileColumn]) -> str:
     """Hash these columns as stored, class names included."""
     data = _open(file)

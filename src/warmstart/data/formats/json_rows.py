@@ -11,7 +11,7 @@ from warmstart.data.formats import squad
 from warmstart.data.source import FileColumn, Record, Source, missing_column
 from warmstart.data.text_lines import read_lines
 from warmstart.errors import DataError, Location
-from warmstart.storage.json_files import Json, RepeatedKeyError, unique_keys
+from warmstart.storage.json_files import Json, JsonObject, RepeatedKeyError, unique_keys
 
 
 def records(file: str, source: Source, columns: Sequence[FileColumn], findings: Findings) -> Iterator[Record]:
@@ -19,7 +19,8 @@ def records(file: str, source: Source, columns: Sequence[FileColumn], findings: 
     needed = [
         column
         for column in columns
-        if not column.target.answer and (column.target.required or column.target.name in source.columns)
+        if not (column.target.answer or column.target.kind == "any")
+        and (column.target.required or column.target.name in source.columns)
     ]
     for number, item in enumerate(_objects(file, source, findings), 1):
         if not isinstance(item, dict):
@@ -27,6 +28,11 @@ def records(file: str, source: Source, columns: Sequence[FileColumn], findings: 
             continue
         absent = next((column for column in needed if column.name not in item), None)
         yield number, missing_column(absent, list(item), source) if absent else [item.get(c.name) for c in columns]
+
+
+def objects(file: str, source: Source, findings: Findings) -> Iterator[JsonObject]:
+    """Yield the objects that can be read."""
+    yield from (item for item in _objects(file, source, findings) if isinstance(item, dict))
 
 
 def _objects(file: str, source: Source, findings: Findings) -> Iterable[Json]:

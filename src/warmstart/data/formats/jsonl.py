@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
@@ -17,7 +18,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 def records(file: str, source: Source, columns: Sequence[FileColumn], findings: Findings) -> Iterator[Record]:
     """Yield each object's line and its values in `columns`; a missing key of an answer counts as null."""
-    inputs = [column for column in columns if not column.target.answer]
+    inputs = [column for column in columns if not column.target.answer and column.target.kind != "any"]
     names = [column.name for column in columns]
     blank = BlankLines(file, "objects", "Expected an object: remove the line.")
     for number, line in enumerate(read_lines(file, source.encoding, findings), 1):
@@ -36,6 +37,14 @@ def records(file: str, source: Source, columns: Sequence[FileColumn], findings: 
             continue
         yield number, [item.get(name) for name in names]
     blank.report(findings)
+
+
+def objects(file: str, source: Source, findings: Findings) -> Iterator[Row]:
+    """Yield the objects that can be read."""
+    for line in read_lines(file, source.encoding, findings):
+        with suppress(Fault):
+            if not line.isspace():
+                yield parse_object(line)
 
 
 def parse_object(line: str) -> Row:

@@ -28,12 +28,24 @@ def records(file: str, source: Source, columns: Sequence[FileColumn]) -> Iterato
                     number += 1
                     yield number, list(row)
     except (pa.ArrowException, OSError) as error:
-        raise DataError(
-            f"not readable as Parquet ({_first_line(error)}). Expected what its name says: "
-            "write or download it again, or state another --format (data.format).",
-            "parquet",
-            location=Location(file),
-        ) from error
+        raise _unreadable(file, error) from error
+
+
+def names(file: str) -> list[str]:
+    """The names of a file's columns."""
+    try:
+        return list(pq.read_schema(file).names)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: str, error: BaseException) -> DataError:
+    return DataError(
+        f"not readable as Parquet ({_first_line(error)}). Expected what its name says: "
+        "write or download it again, or state another --format (data.format).",
+        "parquet",
+        location=Location(file),
+    )
 
 
 def _to_python(file: str, before: int, column: pa.Array) -> list[Value]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TypeAlias
 
 from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
@@ -11,14 +13,15 @@ from warmstart.data.formats.sheets import ods, xlsx
 from warmstart.data.source import FileColumn, Record, Source, format_of, missing_column
 from warmstart.errors import Location
 
+Rows: TypeAlias = Iterator[tuple[int, list[str]]]
+"""The number of each row, and its cells."""
 ERRORS = ("#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#SPILL!", "#CALC!", "#GETTING_DATA")
 """What a formula shows that could not be computed."""
 
 
 def records(file: str, source: Source, columns: Sequence[FileColumn], findings: Findings) -> Iterator[Record]:
     """Yield each row's number in the sheet and its cells in `columns`."""
-    open_sheet = ods.open_sheet if format_of(file, source) == "ods" else xlsx.open_sheet
-    with open_sheet(file, source.sheet, findings) as rows:
+    with _opener(file, source)(file, source.sheet, findings) as rows:
         numbered = ((number, _trimmed(cells)) for number, cells in rows)
         filled = _without_blank_ends(numbered)
         first = next(filled, None)
@@ -39,6 +42,21 @@ def records(file: str, source: Source, columns: Sequence[FileColumn], findings: 
             yield number, _picked(cells, indices)
         for number, cells in filled:
             yield number, cells if isinstance(cells, Fault) else _row(cells, names, indices, source)
+
+
+def names(file: str, source: Source) -> list[str]:
+    """The names of a sheet's columns; none of an empty one."""
+    with _opener(file, source)(file, source.sheet, Findings()) as rows:
+        for number, cells in rows:
+            try:
+                return column_names(_trimmed(cells), source)
+            except Fault as fault:
+                raise fault.at(Location(file, number, "row ")) from None
+    return []
+
+
+def _opener(file: str, source: Source) -> Callable[[str, str | None, Findings], AbstractContextManager[Rows]]:
+    return ods.open_sheet if format_of(file, source) == "ods" else xlsx.open_sheet
 
 
 def _row(cells: list[str], names: list[str], indices: list[int], source: Source) -> list[object] | Fault:
