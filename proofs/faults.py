@@ -19,14 +19,14 @@ import plants_tags  # noqa: F401 - likewise
 from clean import real_findings
 from common import arguments, finish, write_page
 from plants import PLANTS, Plant
-from sheets import ENDINGS, SEPARATOR, Sheet, clean_rows, encode, parquet, texts_by_id
+from sheets import ENDINGS, SEPARATOR, Sheet, clean_rows, encode, parquet, spreadsheet, texts_by_id
 from warmstart import tasks
 from warmstart.data.findings import Finding
 from warmstart.pipeline.check_data import check_data
 from warmstart.recipe import make_recipe
 from warmstart.runtime.progress import silent
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet")
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "xlsx", "ods")
 TASKS = {
     "classify": {"task": "classify"},
     "many": {"task": {"name": "classify", "multi_label": True}},
@@ -62,6 +62,9 @@ def write(sheet: Sheet, planted: Plant | None, folder: Path) -> dict[str, list[i
         if sheet.format == "parquet":
             lines[name] = parquet(sheet, rows, path)
             continue
+        if sheet.format in {"xlsx", "ods"}:
+            lines[name] = spreadsheet(sheet, rows, path)
+            continue
         sheet.chunks, lines[name] = encode(sheet, rows)
         if name == "train" and planted is not None and planted.bytes is not None:
             planted.bytes(sheet)
@@ -75,7 +78,7 @@ def findings_of(sheet: Sheet, folder: Path) -> list[Finding]:
     if sheet.test is not None:
         values["data.test"] = str(folder / f"test.{sheet.format}")
     values |= {f"data.{name}": str(folder / f"{name}.jsonl") for name in sheet.texts}
-    if sheet.task == "choose" and sheet.format in {"csv", "tsv"}:
+    if sheet.task == "choose" and sheet.format not in {"jsonl", "parquet"}:
         values["data.columns.endings"] = ENDINGS
     if sheet.pair:
         values["data.columns.pair"] = "pair"

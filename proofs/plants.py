@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from sheets import LABELS, ROWS, Sheet, clean_rows
 
-ALL = ("csv", "tsv", "jsonl", "parquet")
+PLAIN = ("csv", "tsv", "jsonl", "parquet")
+SPREADSHEETS = ("xlsx", "ods")
+ALL = (*PLAIN, *SPREADSHEETS)
 LINES = ("csv", "tsv", "jsonl")
 CELLS = ("csv", "tsv")
 JSON = ("jsonl",)
@@ -69,8 +71,8 @@ _whole("text-no-letters", ("12345 67", "?! ... 3", "😀😀"))
 _whole("text-url", ("https://example.org/a?b=1", "www.example.org"))
 _whole("text-empty", ("",))
 _whole("text-blank", (" ", "   ", "\u3000 "))
-_inside("nul", ("\0",))
-_inside("control", ("\x07", "\x1b", "\x9d"))
+_inside("nul", ("\0",), PLAIN)
+_inside("control", ("\x07", "\x1b", "\x9d"), PLAIN)
 _inside("zero-width", ("\u200b", "\ufeff", "\u2060", "\u200d"))
 _inside("soft-hyphen", ("\u00ad",))
 _inside("bidi", ("\u202e", "\u2067", "\u202c"))
@@ -163,11 +165,10 @@ def _(sheet: Sheet) -> None:
     sheet.row["text"] = sheet.row["label"].title()
 
 
-@plant("label-in-text")
+@plant("label-in-text", high=ROWS // 2)
 def _(sheet: Sheet) -> None:
-    for row in sheet.rows:
+    for row in sheet.rows[sheet.planted_row :]:
         row["text"] += f" ({row['label']})"
-    sheet.expected = ("train", -1)
 
 
 @plant("label-one")
@@ -178,6 +179,20 @@ def _(sheet: Sheet) -> None:
 @plant("imbalance")
 def _(sheet: Sheet) -> None:
     _label_all(sheet, lambda number: "bad" if number == sheet.planted_row else "good")
+
+
+@plant("label-few")
+def _(sheet: Sheet) -> None:
+    for row in sheet.rows[sheet.planted_row % 30 :: 3][:3]:
+        row["label"] = "seldom"
+    sheet.planted_row %= 30
+
+
+@plant("label-misspelt")
+def _(sheet: Sheet) -> None:
+    for number, row in enumerate(sheet.rows):
+        row["label"] = "Überweisung" if number % 4 else "fair"
+    sheet.row["label"] = sheet.random.choice(("Ueberweisung", "Uberweisung", "Überweisng", "Überwiesung"))
 
 
 @plant("label-numbers")

@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from spreadsheets import write_spreadsheet
+
 ROWS = 40
 LABELS = ("good", "bad", "fair")
 WORDS = ("window", "river", "letter", "garden", "engine", "market", "summer", "planet", "bridge", "candle")
@@ -126,7 +128,7 @@ def names(sheet: Sheet) -> list[str]:
     if sheet.task == "rank":
         return ["id", "query", "document", "label"]
     if sheet.task == "choose":
-        return ["id", "text", *(ENDINGS if sheet.format in {"csv", "tsv"} else ["endings"]), "label"]
+        return ["id", "text", *(["endings"] if sheet.format in {"jsonl", "parquet"} else ENDINGS), "label"]
     if sheet.task == "relate":
         return ["id", "text", *(["first", "second"] if sheet.options else []), "label"]
     if sheet.task == "tag":
@@ -207,6 +209,15 @@ def parquet(sheet: Sheet, rows: list[dict[str, Any]], path: Path) -> list[int]:
     arrays = {name: _array(values) for name, values in columns.items()}
     pq.write_table(pa.table(arrays), path)
     return list(range(1, len(rows) + 1))
+
+
+def spreadsheet(sheet: Sheet, rows: list[dict[str, Any]], path: Path) -> list[int]:
+    """Write a spreadsheet, and give the numbers of its rows."""
+    columns = names(sheet)
+    if sheet.task == "choose":
+        rows = [{**row, **_spread(row["endings"])} for row in rows]
+    write_spreadsheet([columns, *([_cell(row[name]) for name in columns] for row in rows)], path)
+    return list(range(2, len(rows) + 2))
 
 
 def _array(values: list[Any]) -> Any:

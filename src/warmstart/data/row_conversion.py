@@ -108,7 +108,7 @@ class RowConverter:
                     "labels-type",
                     column.name,
                 )
-            value = value.split(self._separator)
+            value = self._split(value, self._separator)
         if not isinstance(value, list | tuple):
             raise Fault(f"{column.name!r} is {_shown(value)}. Expected a list of labels.", "labels-type", column.name)
         labels = []
@@ -123,6 +123,16 @@ class RowConverter:
             labels.append(label)
         if len(set(labels)) != len(labels):
             self.notes.append(("label-repeated", f"a label occurs twice in {_shown(value)}, which is kept"))
+        return labels
+
+    def _split(self, cell: str, separator: str) -> list[str]:
+        """The labels of a cell; whitespace around a separator is how a list is written, not part of a label."""
+        labels = cell.split(separator)
+        stripped = [label.strip() for label in labels]
+        if stripped != labels and not separator.isspace():
+            message = f"whitespace around the labels in {_shown(cell)} is not part of them, and is left out"
+            self.notes.append(("label-space", message))
+            return stripped
         return labels
 
     def _note_type(self, column: Column, value: Value) -> None:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from warmstart.data.checks.characters import HIDDEN, PLACEHOLDER
 from warmstart.data.checks.collector import FindingCollector, shown
+from warmstart.data.checks.misspellings import misspellings
 from warmstart.data.split import fold_text
 from warmstart.data.table import Table
 
@@ -17,8 +18,12 @@ MIN_ROWS = 20
 """With fewer rows, how often a label occurs means little."""
 MAX_LABEL = 100
 """Characters of a label; a longer one looks like a text."""
-MAX_SHARE = 0.95
-"""Share of one label; above it, the others hardly count."""
+MAX_SHARE = 0.8
+"""Share of one label; above it, a model that always answers with it looks good."""
+FEW_ROWS = 5
+"""Rows of a label, below which there are not enough for the folds of a cross-validation."""
+LEAK_SHARE, LEAK_RATIO = 0.1, 3
+"""Texts leak their labels if this share contains its own, and this many times as many as contain another one."""
 MIN_FRACTIONS, MIN_INTEGERS = 5, 50
 """From this many different fractions, or integers, labels look like a score."""
 OUTLIER = 10
@@ -67,8 +72,14 @@ def check_shares(collector: FindingCollector, labels: Labels, rows: int, single:
         for label, (number, first) in sorted(labels.items(), key=lambda item: item[1][1]):
             if number == 1:
                 collector.add_row("label-single", first, f"only this row has the label {shown(label)}")
+            elif number < FEW_ROWS and rows >= MIN_ROWS:
+                collector.add_row("label-few", first, f"the label {shown(label)} has only {number} rows")
     if single and rows >= MIN_ROWS and count > MAX_SHARE * rows:
-        collector.add_table("imbalance", f"{count / rows:.1%} of the rows have the label {shown(most)}")
+        message = (
+            f"{count / rows:.1%} of the rows have the label {shown(most)}, so a model that always predicts it has that "
+            "accuracy; look at macro F1 and MCC, and try --set task.class_weight=balanced"
+        )
+        collector.add_table("imbalance", message)
     if all(map(_NUMBER.fullmatch, labels)):
         whole = all(float(label).is_integer() for label in labels)
         if (not whole and len(labels) >= MIN_FRACTIONS) or (
@@ -79,22 +90,33 @@ def check_shares(collector: FindingCollector, labels: Labels, rows: int, single:
 
 
 def check_leaks(collector: FindingCollector, text: str, answer: str) -> None:
-    """Report a label that is the text itself, and labels that every text contains."""
-    row = 0
-    inside = True
+    """Report a label that is the text itself, and labels that many texts contain."""
+    row = own = other = first = 0
     for texts, labels in collector.table.arrays([text, answer]):
         bare = [pc.utf8_lower(pc.utf8_trim_whitespace(array)) for array in (texts, labels)]
         for index in np.flatnonzero(pc.equal(*bare).to_numpy(zero_copy_only=False)):
             message = f"the label is the text: {shown(texts[int(index)].as_py())}"
             collector.add_row("label-is-text", row + int(index), message)
-        inside = inside and all(
-            len(label) > 1 and label in body
-            for body, label in zip(bare[0].to_pylist(), bare[1].to_pylist(), strict=True)
-        )
+        bodies, names = bare[0].to_pylist(), bare[1].to_pylist()
+        for number, (body, label) in enumerate(zip(bodies, names, strict=True)):
+            if _contains(body, label):
+                own, first = own + 1, first if own else row + number
+            following = names[(number + 1) % len(names)]
+            other += following != label and _contains(body, following)
         row += len(texts)
-    if inside and row >= MIN_ROWS:
-        message = f"each of the {row:,} texts contains its label: a model can learn to copy it"
-        collector.add_table("label-in-text", message)
+    if row >= MIN_ROWS and own >= LEAK_SHARE * row and own >= LEAK_RATIO * other:
+        message = f"{own:,} of the {row:,} texts contain their label, this one first: a model can learn to copy it"
+        collector.add_row("label-in-text", first, message, own)
+
+
+def _contains(body: str, label: str) -> bool:
+    """Whether a text contains a label as words of its own; in lower case both."""
+    name = label.replace("_", " ")
+    start = body.find(name) if len(name) > 2 else -1
+    if start < 0:
+        return False
+    around = body[start - 1 : start] + body[start + len(name) : start + len(name) + 1]
+    return not any(map(str.isalnum, around)) or not name.isascii()
 
 
 def check_scores(collector: FindingCollector, answer: str) -> None:
@@ -113,6 +135,16 @@ def check_scores(collector: FindingCollector, answer: str) -> None:
         )
 
 
+def _check_misspellings(collector: FindingCollector, labels: Labels) -> None:
+    for rare, common in misspellings({label: count for label, (count, _) in labels.items()}):
+        count, first = labels[rare]
+        message = (
+            f"the label {shown(rare)} ({count:,} rows) is perhaps a misspelling of {shown(common)} "
+            f"({labels[common][0]:,} rows); if so, correct it"
+        )
+        collector.add_each("label-misspelt", first, message, count)
+
+
 def _check_near_duplicates(collector: FindingCollector, labels: Labels) -> None:
     """Report labels that differ only in case, spacing, width or another compatible form."""
     groups: dict[str, list[str]] = {}
@@ -122,6 +154,7 @@ def _check_near_duplicates(collector: FindingCollector, labels: Labels) -> None:
     for group in groups.values():
         group.sort(key=lambda label: (-labels[label][0], labels[label][1]))
         pairs += [(labels[rare][1], rare, group[0]) for rare in group[1:]]
+    _check_misspellings(collector, labels)
     for first, rare, common in sorted(pairs):
         spelling = " ".join(rare.split()).casefold() == " ".join(common.split()).casefold()
         counts = f"{labels[rare][0]:,} and {labels[common][0]:,} rows"

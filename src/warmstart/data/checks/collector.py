@@ -23,6 +23,7 @@ class FindingCollector:
         self._rows: dict[str, list[int]] = {}
         self._messages: dict[str, str] = {}
         self._counts: dict[str, int] = {}
+        self._each: list[tuple[str, int, str, int]] = []
 
     def add_row(self, kind: str, row: int, message: str, count: int = 1) -> None:
         """Add a finding at a row; rows come in ascending order, and the first one's message is reported."""
@@ -41,8 +42,14 @@ class FindingCollector:
         """Add a finding about the table as a whole."""
         self._rows[kind], self._messages[kind], self._counts[kind] = [], message, 1
 
+    def add_each(self, kind: str, row: int, message: str, count: int = 1) -> None:
+        """Add a finding that is reported by itself, beside others of its kind."""
+        self._each.append((kind, row, message, count))
+
     def report(self, findings: Findings) -> None:
-        """Report each kind as one finding, located at its first row."""
+        """Report each kind as one finding, located at its first row, and those that were added each by themselves."""
+        for kind, row, message, count in self._each:
+            findings.add(kind, FAULT_KINDS[kind].severity, message, self.table.location(row), count)
         for kind, rows in self._rows.items():
             location = self.table.location(rows[0]) if rows else self._whole()
             message = self._messages[kind]
