@@ -36,6 +36,10 @@ house:  ## The state of the code in one line of JSON: cycles, size, types, names
 docs:  ## Build the documentation into site/.
 	.venv/bin/mkdocs build --strict
 
+.PHONY: reference
+reference:  ## Write what the code says of its options into docs/reference/; a test keeps the pages so.
+	$(PYTHON) docs/hooks.py
+
 .PHONY: clean
 clean:  ## Remove what was built.
 	rm -rf site dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,8 +1,13 @@
-"""Parts of pages that are generated from the code when the site is built: `<!-- generate: NAME -->` calls NAME."""
+"""Parts of pages that are generated from the code: `<!-- generate: NAME -->` calls NAME when the site is built.
+
+`make reference` also writes them into the pages of docs/reference/, up to `<!-- end: NAME -->`, for those who read them
+in a checkout; a test keeps them equal to the code.
+"""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import sys
 import tomllib
@@ -15,17 +20,50 @@ from pydantic import BaseModel
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
+REFERENCE = Path(__file__).parent / "reference"
 SOURCE = ROOT / "src" / "warmstart"
+
+
+_PLACE = re.compile(r"<!-- generate: (\w+) -->(?:.*?<!-- end: \1 -->)?", re.DOTALL)
+_CLASSES = {
+    "sweep": ("warmstart.recipe", "Sweep"),
+    "range": ("warmstart.recipe", "SearchRange"),
+    "study": ("warmstart.recipe.study", "Study"),
+    "set": ("warmstart.recipe.study", "StudySet"),
+    "size": ("warmstart.recipe.study", "StudySize"),
+    "method": ("warmstart.recipe.study", "StudyMethod"),
+    "peer": ("warmstart.recipe.study", "StudyPeer"),
+}
+"""Options classes whose fields are a table."""
+_AT_BUILD_ONLY = "public"
+"""Its text is a directive to mkdocstrings, which says nothing in a checkout."""
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill in what is generated; mkdocs calls this for every page."""
-    makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "faults": faults, "results": results}
-    makers |= {"schedules": schedules, "sweep": sweep, "range": sweep_range}
-    makers |= {"study": study, "set": study_set, "size": study_size, "method": study_method, "peer": study_peer}
+    return _PLACE.sub(lambda match: _make(match[1]), markdown)
+
+
+def written(markdown: str) -> str:
+    """A page of the reference as it is in the repository: what is generated stands between two marks."""
+
+    def fill(match: re.Match[str]) -> str:
+        name = match[1]
+        return (
+            match[0]
+            if name == _AT_BUILD_ONLY
+            else f"<!-- generate: {name} -->\n\n{_make(name)}\n\n<!-- end: {name} -->"
+        )
+
+    return _PLACE.sub(fill, markdown)
+
+
+def _make(name: str) -> str:
+    """What is generated under a name."""
+    makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "faults": faults, "results": results, "exits": exits}
     makers |= {"labelling": labelling, "pretraining": pretraining, "packages": packages, "imports": imports}
-    makers |= {"public": public, "exits": exits}
-    return re.sub(r"<!-- generate: (\w+) -->", lambda match: makers[match[1]](), markdown)
+    makers |= {"public": public, "schedules": schedules}
+    return makers[name]() if name in makers else _options(*_CLASSES[name])
 
 
 def public() -> str:
@@ -38,7 +76,10 @@ def public() -> str:
         item = getattr(warmstart, name)
         if isinstance(item, type) and issubclass(item, Exception | BaseModel):
             continue  # errors and the recipe have places of their own
-        inherited = "\n    options:\n      inherited_members: true" if name == "Run" else ""
+        public = "[fit, predict, predict_proba]"
+        members = f"\n      members: {public}" if name in ("TextClassifier", "TextScorer") else ""
+        inherits = name == "Run" or members
+        inherited = f"\n    options:\n      inherited_members: true{members}" if inherits else ""
         parts.append(f"::: {item.__module__}.{name}{inherited}")
     return "\n\n".join(parts)
 
@@ -111,11 +152,12 @@ def cli() -> str:
 def exits() -> str:
     """The exit codes of the command line, from the errors that have one."""
     from warmstart import errors
+    from warmstart.cli.main import INTERRUPTED, UNEXPECTED
 
     kinds = [kind for kind in vars(errors).values() if getattr(kind, "__base__", None) is errors.WarmstartError]
     meanings = {kind.exit_code: (kind.__doc__ or "").partition("\n")[0].rstrip(".") for kind in kinds}
-    meanings |= {0: "Success", 2: "Wrong usage: an unknown option, a missing argument", 130: "Interrupted"}
-    meanings |= {70: "A bug in warmstart; set `WARMSTART_TRACEBACK=1` to see the traceback"}
+    meanings |= {0: "Success", 2: "Wrong usage: an unknown option, a missing argument", INTERRUPTED: "Interrupted"}
+    meanings |= {UNEXPECTED: "A bug in warmstart; set `WARMSTART_TRACEBACK=1` to see the traceback"}
     return _table(("code", "meaning"), [(str(code), meaning) for code, meaning in sorted(meanings.items())])
 
 
@@ -126,53 +168,9 @@ def recipe() -> str:
     return "\n\n".join(_sections(Recipe, ""))
 
 
-def sweep() -> str:
-    """Every field of a sweep."""
-    from warmstart.recipe import Sweep
-
-    return _table(_HEAD, _fields(Sweep, ""))
-
-
-def study() -> str:
-    """Every field of a study."""
-    from warmstart.recipe.study import Study
-
-    return _table(_HEAD, _fields(Study, ""))
-
-
-def study_set() -> str:
-    """Every field of a set of a study."""
-    from warmstart.recipe.study import StudySet
-
-    return _table(_HEAD, _fields(StudySet, ""))
-
-
-def study_size() -> str:
-    """Every field of a size of a study."""
-    from warmstart.recipe.study import StudySize
-
-    return _table(_HEAD, _fields(StudySize, ""))
-
-
-def study_method() -> str:
-    """Every field of a method of a study."""
-    from warmstart.recipe.study import StudyMethod
-
-    return _table(_HEAD, _fields(StudyMethod, ""))
-
-
-def study_peer() -> str:
-    """Every field of a peer of a study."""
-    from warmstart.recipe.study import StudyPeer
-
-    return _table(_HEAD, _fields(StudyPeer, ""))
-
-
-def sweep_range() -> str:
-    """Every field of a range of values to search."""
-    from warmstart.recipe import SearchRange
-
-    return _table(_HEAD, _fields(SearchRange, ""))
+def _options(module: str, name: str) -> str:
+    """Every field of an Options class."""
+    return _table(_HEAD, _fields(getattr(importlib.import_module(module), name), ""))
 
 
 _SHAPES = {"small encoder": 6 * 12 * 384**2, "BERT-base": 12 * 12 * 768**2}
@@ -362,7 +360,7 @@ def _default(field: Any) -> str:
     if field.is_required():
         return "required"
     value = field.default
-    if hasattr(value, "model_fields"):
+    if isinstance(value, BaseModel):
         return f"`{value.name}`" if "name" in type(value).model_fields else "below"
     if value in (None, ""):
         return "none"
@@ -389,3 +387,8 @@ def _table(head: tuple[str, ...], rows: list[Any]) -> str:
 def _title(page: Path) -> str:
     first = page.read_text(encoding="utf-8").lstrip().partition("\n")[0]
     return first.removeprefix("# ") if first.startswith("# ") else page.stem
+
+
+if __name__ == "__main__":
+    for page in sorted(REFERENCE.glob("*.md")):
+        page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -83,7 +83,7 @@ class House:
         wide = []
         for path, owner, function in self._functions():
             parts = path.relative_to(self.source).parts
-            if parts[0] == "cli" or parts in (("api.py",), ("estimators.py",)) or {owner, function.name} & public:
+            if parts[0] in ("cli", "api.py", "estimators") or {owner, function.name} & public:
                 continue
             arguments = function.args
             names = [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]

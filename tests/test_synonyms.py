@@ -96,7 +96,9 @@ def test_what_belongs_to_the_trainer_is_passed_on():
 
 
 def test_arguments_of_python(tmp_path):
-    with pytest.raises(RecipeError, match=r"^fit: num_train_epochs is called training\.epochs here$"):
+    with pytest.raises(
+        RecipeError, match=r"^fit: num_train_epochs is called training\.epochs here; in Python, pass .*3"
+    ):
         warmstart.fit(model="m", train="a.csv", num_train_epochs=3)
 
 

@@ -14,7 +14,7 @@ from warmstart.experiments.encoder_choice import choose_encoder
 from warmstart.experiments.evidence import run_repeated
 from warmstart.inference.features import Extractor, Vectors
 from warmstart.inference.predictor import Predictor, Text
-from warmstart.options import Value
+from warmstart.options import Value, Values, fields_of, name_here
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
 from warmstart.report.model_card import write_card
@@ -22,6 +22,7 @@ from warmstart.report.page import write_report
 from warmstart.report.run_facts import read_facts
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress, silent
+from warmstart.storage.yaml_files import parse_value
 from warmstart.tasks.base import AnyTask
 
 __all__ = ["Run", "compare", "default_folder", "export", "features", "fit", "load"]
@@ -67,6 +68,7 @@ def fit(
             `window={"max_tokens": 128}`. With `model="auto"`, the best of `models=[…]` is taken. A task
             may also be a class of your own.
     """
+    _check_names(fields)
     if "task" in fields:
         fields["task"] = _known_task(fields["task"])
     files = {"data.train": train, "data.dev": dev, "data.test": test}
@@ -86,6 +88,23 @@ def fit(
     if processes.is_main_process():
         write_card(read_facts(run.folder))
     return run
+
+
+def _check_names(fields: Values) -> None:
+    """Refuse a field by its name in a section or in another library, with how to pass it in Python."""
+    problems = []
+    for name, value in fields.items():
+        here = None if "." in name or name in fields_of(Recipe) else name_here(Recipe, [name])
+        if here:
+            key, _, implied = here.partition(": ")
+            section, *rest = key.split(".")
+            value = parse_value(implied) if implied else value
+            shown = repr(value) if isinstance(value, bool | int | float) else f'"{implied}"' if implied else "…"
+            for inner in reversed(rest):
+                shown = f'{{"{inner}": {shown}}}'
+            problems.append(f"fit: {name} is called {here} here; in Python, pass {section}={shown}")
+    if problems:
+        raise RecipeError("\n".join(problems))
 
 
 def _known_task(task: Value) -> Value:

@@ -3,6 +3,7 @@
     WarmstartError               any error that warmstart raises on purpose
     ├── RecipeError              a recipe or an option is invalid
     ├── DataError                a data file contains something unexpected
+    │   └── InputError           what an estimator is given contains something unexpected
     ├── ModelError               a model folder or name cannot be used
     ├── RunError                 a run folder is missing, unfinished or already in use
     │   └── BusyError            another process is working on the same thing
@@ -132,6 +133,10 @@ class DataError(WarmstartError):
     def line(self) -> int | None:
         """The line of the file, or the number of the row, that is at fault."""
         return self.location.line or None if self.location else None
+
+
+class InputError(DataError, ValueError):
+    """What an estimator is given contains something unexpected; a `ValueError`, as scikit-learn raises it."""
 
 
 class ModelError(WarmstartError):

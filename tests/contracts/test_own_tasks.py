@@ -25,7 +25,10 @@ from warmstart.tasks.shared.text_inputs import PAIR, TEXT, encode_texts, pad
 
 SRC = Path(warmstart.__file__).parent
 ALLOWED = {
-    "estimators.py": {"classify", "score"},  # each estimator is one task; `score` is a field of its answers, too
+    "estimators/text_estimators.py": {
+        "classify",
+        "score",
+    },  # each is one task; `score` is in its answers, too
     "recipe/fields.py": {"classify"},  # the default task
     "pipeline/earlier_stages.py": {"masked"},  # a pretraining stage trains this task
     "cli/synonyms.py": {"classify", "score"},  # what users of other tools type for a verb or an option

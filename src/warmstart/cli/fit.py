@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from warmstart.options import Values
 from warmstart.recipe.recipe import CHOOSE, LINEAR_PROBE
 
 if TYPE_CHECKING:
+    from warmstart.evaluation.records.training import TrainingRecord
     from warmstart.evaluation.run import RunFolder
 
 SHORT = {
@@ -93,12 +95,16 @@ def command(
     from warmstart.cli import screen
     from warmstart.runtime import processes
 
+    started = time.monotonic()
     base = options.base_recipe(source, recipe)
     if base != source:
         changes = {"data.train": source, **changes}
     run = fit(base, out=out, progress=screen.Bars(), resume_anyway=resume_anyway or [], **changes)
     if processes.is_main_process():
-        (_show_json if json else _show)(run)
+        if json:
+            _show_json(run)
+        else:
+            _show(run, time.monotonic() - started)
 
 
 def _changes(values: Values) -> Values:
@@ -146,7 +152,20 @@ def _words(run: RunFolder) -> str:
     return " ".join(f'"{word}"' for word in flatten(placeholder))
 
 
-def _show(run: RunFolder) -> None:
+def _title(run: RunFolder) -> str:
+    name = run.recipe.model.rstrip("/").rpartition("/")[2]
+    return f"{run.recipe.task.name} with {name}" if name else f"{run.recipe.task.name}, from scratch"
+
+
+def _times(training: TrainingRecord, seconds: float) -> str:
+    """What took how long, by name; the whole command also reads, checks and evaluates."""
+    parts = {"features and linear probe": training.linear_probe.seconds if training.linear_probe else 0.0}
+    parts |= {f"training in {training.precision}": training.seconds if training.steps else 0.0}
+    shown = [f"{part} {spent:.0f} s" for part, spent in parts.items() if spent]
+    return ", ".join([*shown, f"the whole command {seconds:.0f} s"])
+
+
+def _show(run: RunFolder, seconds: float) -> None:
     from warmstart.cli import encoder_table, evidence_tables, screen
     from warmstart.evaluation.records.encoder_choice import read_choice
     from warmstart.evaluation.records.search_baseline import search_records
@@ -170,10 +189,10 @@ def _show(run: RunFolder) -> None:
         "training rows": run.data.parts["train"].rows,
         "window": screen.window(training.window),
         "steps": training.steps,
-        "time": f"{training.seconds:.0f} s in {training.precision}",
+        "time": _times(training, seconds),
         "model": str(run.model),
     }
-    screen.table(f"{run.recipe.task.name} with {run.recipe.model.rstrip('/').rpartition('/')[2]}", rows)
+    screen.table(_title(run), rows)
     if run.evidence:
         evidence_tables.show(run.evidence)
     for warning in training_warnings(run):

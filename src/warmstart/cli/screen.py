@@ -1,4 +1,7 @@
-"""Output for people: progress bars on standard error, tables on standard output."""
+"""Output for people: progress bars on standard error, tables on standard output.
+
+Names and values are `Text`: in rich's own markup, what is in brackets would be a style, and vanish.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Table
+from rich.text import Text
 
 from warmstart.data.findings import Finding
 from warmstart.errors import redact
@@ -34,12 +38,12 @@ class Bars:
     @contextmanager
     def bar(self, name: str, total: float | None) -> Iterator[Bar]:
         columns = (
-            TextColumn("{task.description:<14}"),
+            TextColumn("{task.description:<14}", markup=False),
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),
         )
         with RichProgress(*columns, console=errors) as shown:
             yield _RichBar(shown, shown.add_task(redact(name), total=total, note=""))
@@ -79,7 +83,7 @@ def table(title: str, rows: Mapping[str, object]) -> None:
     shown.add_column(style="bold")
     shown.add_column(overflow="fold")
     for name, value in rows.items():
-        shown.add_row(name, number(value))
+        shown.add_row(Text(name), Text(number(value)))
     console.print(shown)
 
 
@@ -87,11 +91,12 @@ def grid(title: str, rows: Sequence[Mapping[str, object]]) -> None:
     """A table with a column for each name, the first of text and the others of numbers."""
     console.print(title, style="italic", markup=False, highlight=False)
     first, *others = rows[0]
-    shown = Table(first, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    shown.add_column(Text(first))
     for name in others:
-        shown.add_column(name, justify="right")
+        shown.add_column(Text(name), justify="right")
     for row in rows:
-        shown.add_row(*(number(row[name]) for name in (first, *others)))
+        shown.add_row(*(Text(number(row[name])) for name in (first, *others)))
     # A number truncated at the edge of a narrow screen would be another number.
     wide = console.measure(shown, options=console.options.update(max_width=1000)).maximum
     Console(width=max(console.width, wide)).print(shown)

@@ -221,7 +221,11 @@ def _rows(run: RunFolder) -> dict[str, object]:
 
     recipe = run.completed_recipe if run.finished else run.recipe
     training = recipe.training
-    rows: dict[str, object] = {"task": recipe.task.name, "model": recipe.model, "finished": run.finished}
+    rows: dict[str, object] = {
+        "task": recipe.task.name,
+        "model": recipe.model or "from scratch",
+        "finished": run.finished,
+    }
     for part, about in run.data.parts.items():
         rows[part] = f"{about.rows:,} rows of {', '.join(about.files)}"
     for part, metrics in (run.metrics if run.finished else {}).items():

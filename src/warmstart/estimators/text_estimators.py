@@ -1,4 +1,4 @@
-"""Estimators for scikit-learn: a run behind `fit` and `predict`, for pipelines, cross-validation and grid search."""
+"""A classifier and a regressor of texts with the interface of scikit-learn; a fitted one has a run."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from warmstart.errors import DataError
+from warmstart.errors import InputError
+from warmstart.estimators.inputs import TextOrPair, read_answers, read_labels, read_numbers, read_texts
+from warmstart.evaluation.run import RunFolder
 from warmstart.options import Values
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import MEMORY, Recipe, make_recipe
+from warmstart.storage.packed_folders import pack, unpack
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -55,10 +58,10 @@ class _TextEstimator(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Sequence[object], y: Sequence[object]) -> Self:
         """Train on texts and their answers."""
-        texts = _texts(X)
-        if len(texts) != len(y):
-            raise DataError(f"found {len(texts)} texts and {len(y)} answers; expected as many of each")
-        rows = [_row(text, self._answer(answer)) for text, answer in zip(texts, y, strict=True)]
+        texts, answers = read_texts(X), read_answers(y, type(self).__name__)
+        if len(texts) != len(answers):
+            raise InputError(f"found {len(texts)} texts and {len(answers)} answers; expected as many of each")
+        rows = [_row(text, answer) for text, answer in zip(texts, self._learn(answers), strict=True)]
         folder = _unused(Path(self.out)) if self.out else self._temporary()
         self.run_ = run_recipe(self._recipe("pair" in rows[0]), folder, rows={"train": rows})
         self.n_features_in_ = 1
@@ -87,18 +90,34 @@ class _TextEstimator(BaseEstimator):  # type: ignore[misc]
         return {}
 
     def _temporary(self) -> Path:
-        """A folder that is removed with this estimator; set `out` to keep the run."""
+        """A folder that is removed together with this estimator."""
         folder = Path(tempfile.mkdtemp(prefix="warmstart-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return folder
 
     def _predict(self, X: Sequence[object]) -> list[Answer]:
         check_is_fitted(self, "run_")
-        answers: list[Answer] = self.run_.predict(_texts(X))
+        answers: list[Answer] = self.run_.predict(read_texts(X))
         return answers
 
-    def _answer(self, answer: object) -> object:
-        return answer
+    def _learn(self, answers: NDArray[Any]) -> Sequence[object]:
+        """The answers as the task reads them."""
+        raise NotImplementedError
+
+    def __getstate__(self) -> Values:
+        """What a pickle holds: the files of the run instead of its path, so that it can be opened anywhere."""
+        state = dict(super().__getstate__())
+        if "run_" in state:
+            state["run_"] = pack(self.run_.folder, leave_out="checkpoints")
+        return state
+
+    def __setstate__(self, state: Values) -> None:
+        files = state.pop("run_", None)
+        super().__setstate__(state)
+        if files is not None:
+            folder = self._temporary()
+            unpack(files, folder)
+            self.run_ = RunFolder(folder)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -118,10 +137,11 @@ class TextClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc]
         max_tokens: The maximum number of tokens in an input; by default as many as the encoder supports, at most 512.
         seed: The random seed.
         precision: `auto` is bf16 if the hardware supports it, otherwise fp32.
-        class_weight: `balanced`, or a mapping from label to its weight in the loss; None for equal weights.
+        class_weight: `balanced`, or a mapping from label to its weight in the loss, 1 for a label that is not in it;
+            None for equal weights.
         options: Any other recipe fields by their dotted keys, such as `{"training.lr_schedule": "cosine"}`.
         out: The folder of the run, with a number appended if it exists. By default it is a temporary folder, which is
-            removed together with the estimator: to pickle a fitted estimator, set `out`.
+            removed together with the estimator. A pickle holds a copy of the run either way.
     """
 
     _task = "classify"
@@ -153,15 +173,10 @@ class TextClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc]
         )
         self.class_weight = class_weight
 
-    def fit(self, X: Sequence[object], y: Sequence[object]) -> Self:
-        """Train on texts and their labels."""
-        self.classes_ = np.unique(np.asarray(y))
-        self._indices = {str(label): index for index, label in enumerate(self.classes_)}
-        return super().fit(X, y)
-
     def predict(self, X: Sequence[object]) -> NDArray[Any]:
         """Predict the label of each text."""
-        return self.classes_[[self._indices[answer["label"]] for answer in self._predict(X)]]
+        answers = self._predict(X)
+        return self.classes_[[self._indices[answer["label"]] for answer in answers]]
 
     def predict_proba(self, X: Sequence[object]) -> NDArray[np.float64]:
         """Predict the probability of each label, in the order of `classes_`."""
@@ -170,13 +185,18 @@ class TextClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc]
 
     def _task_options(self) -> Values:
         weight = self.class_weight
-        if weight is None:
-            return {}
-        named = weight if isinstance(weight, str) else {str(label): value for label, value in weight.items()}
-        return {"task.class_weight": named}
+        if weight is None or weight == "balanced":
+            return {"task.class_weight": weight} if weight else {}
+        if not isinstance(weight, Mapping):
+            raise InputError(f"class_weight: found {weight!r:.60}, expected None, 'balanced' or a mapping by label")
+        # By equality, as in scikit-learn: 1 is the label 1.0.
+        names = {label: str(label) for label in getattr(self, "classes_", ())}
+        return {"task.class_weight": {names.get(label, str(label)): value for label, value in weight.items()}}
 
-    def _answer(self, answer: object) -> str:
-        return str(answer)
+    def _learn(self, answers: NDArray[Any]) -> list[str]:
+        self.classes_ = read_labels(answers)
+        self._indices = {str(label): index for index, label in enumerate(self.classes_)}
+        return [str(answer) for answer in answers]
 
 
 class TextScorer(RegressorMixin, _TextEstimator):  # type: ignore[misc]
@@ -188,8 +208,8 @@ class TextScorer(RegressorMixin, _TextEstimator):  # type: ignore[misc]
         """Predict a number for each text."""
         return np.array([answer["score"] for answer in self._predict(X)])
 
-    def _answer(self, answer: object) -> float:
-        return float(answer)  # type: ignore[arg-type]
+    def _learn(self, answers: NDArray[Any]) -> list[float]:
+        return read_numbers(answers)
 
 
 def _unused(folder: Path) -> Path:
@@ -201,11 +221,6 @@ def _unused(folder: Path) -> Path:
     return unused
 
 
-def _texts(X: Sequence[object]) -> list[str | tuple[str, ...]]:
-    """Texts as strings, or tuples of two, from a list, an array or a column of a data frame."""
-    return [text if isinstance(text, str) else tuple(map(str, text)) for text in list(X)]  # type: ignore[call-overload]
-
-
-def _row(text: str | tuple[str, ...], answer: object) -> dict[str, object]:
+def _row(text: TextOrPair, answer: object) -> dict[str, object]:
     texts = {"text": text} if isinstance(text, str) else dict(zip(("text", "pair"), text, strict=True))
     return {**texts, "label": answer}
