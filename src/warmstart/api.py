@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from warmstart import tasks
+from warmstart.data.frames import is_frame, store_frame
 from warmstart.deploy.export.export_run import export
 from warmstart.errors import RecipeError
 from warmstart.evaluation.run import RunFolder
@@ -22,8 +24,20 @@ from warmstart.report.page import write_report
 from warmstart.report.run_facts import read_facts
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress, silent
+from warmstart.storage.cache import cache_folder
 from warmstart.storage.yaml_files import parse_value
 from warmstart.tasks.base import AnyTask
+
+if TYPE_CHECKING:
+    import datasets
+    import pandas as pd
+    import polars as pl
+
+Data: TypeAlias = (
+    "str | Path | list[str] | pd.DataFrame | pl.DataFrame | datasets.Dataset | Sequence[Mapping[str, object]] "
+    "| tuple[Sequence[object], Sequence[object]]"
+)
+"""Rows: a file, several, or what holds them in memory."""
 
 __all__ = ["Run", "compare", "default_folder", "export", "features", "fit", "load"]
 
@@ -47,9 +61,9 @@ def fit(
     text: str | None = None,
     pair: str | None = None,
     label: str | None = None,
-    train: str | None = None,
-    dev: str | None = None,
-    test: str | None = None,
+    train: Data | None = None,
+    dev: Data | None = None,
+    test: Data | None = None,
     progress: Progress = silent,
     resume_anyway: Iterable[str] = (),
     **fields: Value,
@@ -61,7 +75,9 @@ def fit(
             is given by the other arguments.
         out: The folder of the run; by default `runs/` and the name of the recipe or of the training file.
         text: The column with the text; `pair` and `label` likewise.
-        train: The training file; `dev` and `test` likewise.
+        train: The training rows: a file, a pandas or Polars data frame, a `datasets.Dataset`, a list of dicts, or a
+            pair `(texts, labels)`; `dev` and `test` likewise. Rows in memory are stored as Parquet in the cache folder,
+            so that the run can read them again.
         progress: Where to report progress; by default nowhere.
         resume_anyway: Settings that may differ when a stopped run in `out` is resumed, as named in the error message.
         fields: Any fields of a recipe: `model=…`, `task="score"`, `training={"learning_rate": 1e-4}`,
@@ -71,7 +87,8 @@ def fit(
     _check_names(fields)
     if "task" in fields:
         fields["task"] = _known_task(fields["task"])
-    files = {"data.train": train, "data.dev": dev, "data.test": test}
+    parts = {"train": train, "dev": dev, "test": test}
+    files = {f"data.{part}": _stored(rows, part) for part, rows in parts.items() if rows is not None}
     columns = {"data.columns.text": text, "data.columns.pair": pair, "data.columns.label": label}
     changes = {**fields, **{key: value for key, value in (files | columns).items() if value is not None}}
     if isinstance(recipe, Recipe):
@@ -105,6 +122,11 @@ def _check_names(fields: Values) -> None:
             problems.append(f"fit: {name} is called {here} here; in Python, pass {section}={shown}")
     if problems:
         raise RecipeError("\n".join(problems))
+
+
+def _stored(rows: Data, part: str) -> Value:
+    """The file of rows; those that are in memory are stored first."""
+    return store_frame(rows, part, cache_folder() / "frames") if is_frame(rows) else rows
 
 
 def _known_task(task: Value) -> Value:
