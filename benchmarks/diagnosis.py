@@ -195,8 +195,9 @@ def skewed_section(figures: dict[str, Any]) -> str:
 
 The same rows and features, with all labels but {figures["labels"] - 1} joined to one, which {figures["majority"]:.0%}
 of the rows have. Labels are changed in three ways: whatever they are; as many rare ones as frequent ones;
-or rare ones alone, which is what annotators do who miss them. *Before* is what cleanlab lists from the plain probabilities, *after* with
-each probability divided by the root of its label's share of the rows, as `warmstart diagnose --label-errors` does.
+or rare ones alone, which is what annotators do who miss them. *Before* is what cleanlab lists from the plain
+probabilities, *after* with each probability divided by the root of its label's share of the rows, as `warmstart
+diagnose --label-errors` does.
 
 | changed | rows | | listed | precision | recall | of the listed, the majority suggested |
 | --- | ---: | --- | ---: | ---: | ---: | ---: |

@@ -120,8 +120,8 @@ all-MiniLM-L6-v2 is trained once. The thresholds of each line are chosen on the 
 {chr(10).join(lines)}
 
 Precision and recall are over all labels of all rows. On the dev rows, of which {each:.0f} on average have a label, each
-label reaches its target if it can; on other rows the labels together fall short of it. A threshold is chosen for each label by itself, so
-the share of rows whose labels are all right (exact match) need not rise with F1.
+label reaches its target if it can; on other rows the labels together fall short of it. A threshold is chosen for each
+label by itself, so the share of rows whose labels are all right (exact match) need not rise with F1.
 """
 
 
