@@ -97,7 +97,8 @@ def correct_for_shares(
     shares = np.array([max(counts[name], 1) for name in names]) / len(labels)
     corrected = probabilities / shares**exponent
     sums = corrected.sum(axis=1, keepdims=True)
-    return np.divide(corrected, sums, out=probabilities.copy(), where=sums > 0)
+    scaled: Numbers = np.divide(corrected, sums, out=probabilities.copy(), where=sums > 0)
+    return scaled
 
 
 def suspects(labels: list[str], names: list[str], probabilities: Numbers, folds: int) -> tuple[list[int], Numbers]:
