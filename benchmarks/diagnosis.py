@@ -204,7 +204,8 @@ diagnose --label-errors` does.
 {chr(10).join(lines)}
 
 Where errors befall every row alike, most of them really are rows of the majority with another label, and the correction
-costs some precision; where rare labels are missed, it is what finds them.
+gives up precision for recall; where rare labels are missed, it is what finds them. The exponent, a half, was chosen on
+other sets, sms_spam and clinc150.
 """
 
 
