@@ -167,6 +167,10 @@ proof-statistics:  ## Intervals and tests against a known truth, over N= simulat
 results-ja:  ## Japanese spans of characters to pieces and back, over all of two datasets (N= texts of each).
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/round_trips.py $(SIZE)
 
+.PHONY: results-thresholds
+results-thresholds:  ## Thresholds per label on clinc150 with two requests joined (N= training texts). About 10 minutes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/thresholds.py $(SIZE)
+
 .PHONY: results-forgetting
 results-forgetting:  ## What four learning rates make an encoder forget (N= seeds). About 20 minutes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/forgetting.py $(SIZE)

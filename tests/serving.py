@@ -55,7 +55,8 @@ def listening(app: ServingApp) -> Iterator[tuple[int, Any]]:
     """The application behind a socket: its port, and the uvicorn in between."""
     import uvicorn
 
-    from warmstart.deploy.serve.server import listen, server_config
+    from warmstart.deploy.serve.connections import listen
+    from warmstart.deploy.serve.server import server_config
 
     server, sock = uvicorn.Server(server_config(app)), listen("127.0.0.1", 0)
     thread = threading.Thread(target=asyncio.run, args=(server.serve([sock]),), daemon=True)

@@ -44,6 +44,12 @@ def test_answers_are_measured_beside_the_engine(sample):
     assert figures["mb_1600"] > 0
 
 
+def test_thresholds_of_each_label_are_measured(sample):
+    ways = sample("thresholds", 60, WARMSTART_BENCH_TINY="1")["ways"]
+    assert ways["chosen for F1"]["macro_f1"] > ways["0.5 for every label"]["macro_f1"]
+    assert ways["chosen for precision 0.9"]["precision"] > ways["chosen for recall 0.9"]["precision"]
+
+
 @pytest.fixture
 def craft(monkeypatch, tmp_path, encoder, files):
     """`craft.py` with the tiny encoder and data, and two variants of which the recipe refuses one."""

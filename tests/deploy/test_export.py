@@ -29,6 +29,13 @@ def test_the_export_says_how_it_was_checked(exported):
     assert about["int8"]["passed"]
 
 
+def test_axes_have_the_names_of_the_field(exported):
+    for file in ("model.onnx", "model.int8.onnx"):
+        inputs = onnx.load(exported / "onnx" / file).graph.input
+        axes = {value.name: [axis.dim_param for axis in value.type.tensor_type.shape.dim] for value in inputs}
+        assert axes["input_ids"] == axes["attention_mask"] == ["batch", "tokens"]
+
+
 def test_an_export_answers_elsewhere_without_the_run(exported, tmp_path):
     shutil.copytree(exported / "onnx", tmp_path / "elsewhere")
     expected = Predictor.load(exported).predict(TEXTS)

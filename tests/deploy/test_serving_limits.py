@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import json
 import re
+import shutil
 import socket
+import subprocess
 import time
 
 import pytest
@@ -16,8 +18,8 @@ pytest.importorskip("prometheus_client")
 from serving import ask, front, get, listening, post
 from warmstart.cli.serve import _loopback, _token
 from warmstart.deploy.serve.limits import Limits, check_shape
+from warmstart.deploy.serve.named_runs import named_runs
 from warmstart.deploy.serve.refusals import Refusal
-from warmstart.deploy.serve.served_models import open_models
 from warmstart.errors import RecipeError
 
 TOKEN = "a-token-of-some-length"
@@ -75,6 +77,67 @@ def test_a_bad_body_is_told_what_and_where(app, body, status, where):
     assert error["where"] == where
     assert error["what"]
     assert error["expected"]
+
+
+@pytest.mark.parametrize(
+    ("value", "texts"),
+    [
+        ({"text": "a good film"}, ["a good film"]),
+        ({"inputs": ["good", "bad"], "parameters": {}}, ["good", "bad"]),
+        ({"Texts": ["good"]}, ["good"]),
+        ({"texts": "a good film"}, ["a good film"]),
+        ("a good film", ["a good film"]),
+        (["good", "bad"], ["good", "bad"]),
+        ({"text": "good " * 200}, [("good " * 200)[:80] + "…"]),
+    ],
+)
+def test_a_body_of_another_server_is_answered_with_the_one_to_send(app, value, texts):
+    error = post(app, json.dumps(value).encode()).json["error"]
+    assert "`texts`" in error["expected"] or error["where"] == "texts"
+    assert error["send"] == {"texts": texts}
+    assert post(app, error["send"]).status == 200
+
+
+def test_where_nothing_shows_the_texts_no_body_is_proposed(app):
+    for value in ([1], 7, {}, {"text": 1}, {"question": "a", "context": "b"}, {"text": "a", "input": "b"}):
+        assert "send" not in post(app, json.dumps(value).encode()).json["error"]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash to paste into")
+@pytest.mark.parametrize(
+    ("form", "texts"),
+    [
+        (b'{"texts": ["a good film"]}', ["a good film"]),
+        (b"text=a+good+film&more=1", ["a good film"]),
+        ("l'été: 100% «bon» $HOME `ls` !! 👍🏽".encode(), ["l'été: 100% «bon» $HOME `ls` !! 👍🏽"]),
+        (b'say "good" \\ ', ["a text"]),
+        (b"\xff\x00", ["a text"]),
+        (b"", ["a text"]),
+    ],
+)
+def test_a_form_is_answered_with_a_line_to_paste(app, form, texts):
+    """As it is decoded from JSON, and as a terminal shows it before."""
+    refused = post(app, form, headers={"content-type": "application/x-www-form-urlencoded", "host": "localhost:8000"})
+    assert refused.status == 415
+    shown = refused.body.decode().partition('"curl": "')[2].removesuffix('"}}')
+    for line in (refused.json["error"]["curl"], shown):
+        assert line.startswith("curl http://localhost:8000/v1/predict -H 'content-type: application/json' -d ")
+        words = subprocess.run(
+            ["bash", "-c", "curl() { printf '%s' \"${@: -1}\"; }; " + line],
+            capture_output=True,
+            check=True,
+            env={"LC_ALL": "C.UTF-8"},
+        )
+        assert json.loads(words.stdout) == {"texts": texts}
+        assert post(app, words.stdout).status == 200
+
+
+def test_the_line_to_paste_asks_for_the_token_and_takes_no_foreign_host(closed):
+    headers = {"content-type": "application/x-www-form-urlencoded", "authorization": f"Bearer {TOKEN}"}
+    line = post(closed, b"good", headers={**headers, "host": "a';reboot;'"}).json["error"]["curl"]
+    assert line.startswith("curl http://127.0.0.1:8000/")
+    assert "-H 'authorization: Bearer TOKEN'" in line
+    assert TOKEN not in line
 
 
 def test_limits_hold_before_the_body_is_read(app):
@@ -285,11 +348,11 @@ def test_any_bytes_at_any_path_are_told_why(app, body, method, path):
 
 
 def test_names_and_tokens_of_the_command_line(run, tmp_path, monkeypatch):
-    assert list(open_models([f"mine={run.folder}", str(run.folder)])) == ["mine", "reviews"]
+    assert list(named_runs([f"mine={run.folder}", str(run.folder)])) == ["mine", "reviews"]
     with pytest.raises(RecipeError, match="two models"):
-        open_models([str(run.folder), str(run.folder)])
+        named_runs([str(run.folder), str(run.folder)])
     with pytest.raises(RecipeError, match="letters"):
-        open_models([f"a b={run.folder}"])
+        named_runs([f"a b={run.folder}"])
     (tmp_path / "token").write_text("short\n")
     with pytest.raises(RecipeError, match="16 characters"):
         _token(str(tmp_path / "token"))

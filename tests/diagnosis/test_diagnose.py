@@ -16,7 +16,14 @@ from small import FAST, reviews
 from warmstart.cli.main import app
 from warmstart.diagnosis.confidence import ConfidenceOptions
 from warmstart.diagnosis.diagnose import DiagnosisOptions, diagnose
-from warmstart.diagnosis.label_errors import LabelErrorSearch, assign_folds, regression_probabilities, suspects
+from warmstart.diagnosis.label_errors import (
+    SHARE_EXPONENT,
+    LabelErrorSearch,
+    assign_folds,
+    correct_for_shares,
+    regression_probabilities,
+    suspects,
+)
 from warmstart.errors import ModelError, RecipeError, RunError
 from warmstart.evaluation.records.files import as_json
 from warmstart.evaluation.run import RunFolder
@@ -196,6 +203,28 @@ def test_equal_texts_are_in_one_fold():
     assert {len({fold[i] for i in range(60) if texts[i] == text}) for text in texts} == {1}
     with pytest.raises(RecipeError, match="folds"):
         assign_folds(["a", "b"], ["one", "two"], 3)
+
+
+def test_missed_rare_labels_are_found_among_a_majority():
+    """Of 1,000 rows 12% are rare, and a quarter of those are labelled as the majority."""
+    drawn = np.random.default_rng(0)
+    truth = ["rare"] * 120 + ["usual"] * 880
+    vectors = drawn.normal(size=(1000, 8)) + np.where(np.arange(1000) < 120, 1.0, -0.25)[:, None]
+    missed = set(range(30))
+    labels = ["usual" if row in missed else label for row, label in enumerate(truth)]
+    names = ["rare", "usual"]
+    raw = regression_probabilities(vectors, labels, names, assign_folds(labels, range(1000), 5))
+
+    def precision(exponent):
+        listed = suspects(labels, names, correct_for_shares(raw, labels, names, exponent), 5)[0]
+        return len(missed & set(listed)) / len(listed)
+
+    assert precision(SHARE_EXPONENT) > precision(0) + 0.1
+
+
+def test_labels_with_the_same_share_are_left_as_they_are():
+    raw = np.array([[0.7, 0.3], [0.0, 0.0]])
+    assert correct_for_shares(raw, ["a", "b"], ["a", "b"]) == pytest.approx(raw)
 
 
 @pytest.mark.parametrize("how", ["features", "finetuned"])

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from warmstart.cli import options
 from warmstart.errors import RecipeError
+
+if TYPE_CHECKING:
+    import socket
+
+    from warmstart.deploy.serve.ray_backend import ReplicaSettings
+    from warmstart.deploy.serve.served_models import ServedModel
 
 TOKEN = "WARMSTART_SERVE_TOKEN"
 SHORTEST = 16
@@ -18,6 +26,9 @@ SHORTEST = 16
 
 STORE = 200_000_000
 """Bytes of Ray's object store: it holds texts in transit, which the queue bounds."""
+DEFAULT_ENGINE = ("torch", "fp32")
+WAIT = "about 10 s of CPU time here, 8 for Ray, and 9 for each replica, most of it imports"
+"""What the time until the server is ready is for (docs/howto/serve.md)."""
 
 Runs = Annotated[
     list[str],
@@ -84,29 +95,60 @@ def command(
             f"--max-replicas {max_replicas}: found fewer than --replicas {replicas}, expected as many or more"
         )
     from warmstart.deploy import cluster
-    from warmstart.inference.engine_selection import check_settled
+    from warmstart.deploy.serve.named_runs import named_runs
+    from warmstart.deploy.serve.ray_backend import ReplicaSettings
 
-    check_settled(engine, precision)
+    if (engine, precision) != DEFAULT_ENGINE:  # to check another takes importing it, and with it PyTorch
+        from warmstart.inference.engine_selection import check_settled
+
+        check_settled(engine, precision)
+    folders = named_runs(runs)
     cluster.import_ray(own=ray is None)
-    from warmstart.deploy.serve.app import ServingApp, ServingSettings
-    from warmstart.deploy.serve.ray_backend import RayBackend, ReplicaSettings
-    from warmstart.deploy.serve.served_models import open_models
-    from warmstart.deploy.serve.server import listen, run
+    from warmstart.deploy.serve.connections import listen
 
-    models = open_models(runs)
-    sock = listen(host, port)
-    address = f"[{host}]" if ":" in host else host
-    url = f"http://{address}:{sock.getsockname()[1]}"
-    settings = ReplicaSettings(
+    replica_settings = ReplicaSettings(
         replicas, max_replicas or replicas, batch_size, batch_wait_ms / 1000, max_queue, precision, engine
     )
-    with sock, cluster.connected(ray or cluster.LOCAL, cpus=1, store=STORE):
-        backend = RayBackend(settings, len(models), own=ray is None)
-        app = ServingApp(models, backend, ServingSettings(max_queue=max_queue, timeout=timeout, token=token))
-        try:
-            run(app, backend, sock, lambda: _tell(url, list(models), json))
-        finally:
-            backend.stop()
+    with listen(host, port) as sock:
+        _serve(folders, sock, replica_settings, ray, {"max_queue": max_queue, "timeout": timeout, "token": token}, json)
+
+
+def _serve(
+    folders: dict[str, Path],
+    sock: socket.socket,
+    settings: ReplicaSettings,
+    ray: str | None,
+    serving: dict[str, Any],
+    json: bool,
+) -> None:
+    """Open models and start Ray side by side, since each takes seconds, and serve until a signal comes."""
+    from warmstart.deploy import cluster
+    from warmstart.deploy.serve.ray_backend import RayBackend
+
+    host, port = sock.getsockname()[:2]
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    started = time.monotonic()
+    if not json:
+        _tell(f"Starting Ray and the replicas: {WAIT}" if ray is None else f"Starting replicas on {ray}")
+    with ThreadPoolExecutor(1) as background:
+        opening = background.submit(_open_models, folders)
+        with cluster.connected(ray or cluster.LOCAL, cpus=1, store=STORE):
+            backend = RayBackend(settings, len(folders), own=ray is None)
+            models = opening.result()
+            from warmstart.deploy.serve.app import ServingApp, ServingSettings
+            from warmstart.deploy.serve.server import run
+
+            app = ServingApp(models, backend, ServingSettings(**serving))
+            try:
+                run(app, backend, sock, lambda: _tell_ready(url, list(models), time.monotonic() - started, json))
+            finally:
+                backend.stop()
+
+
+def _open_models(folders: dict[str, Path]) -> dict[str, ServedModel]:
+    from warmstart.deploy.serve.served_models import open_models
+
+    return open_models(folders)
 
 
 def _token(file: str | None) -> str | None:
@@ -132,12 +174,16 @@ def _loopback(host: str) -> bool:
         return False
 
 
-def _tell(url: str, names: list[str], json: bool) -> None:
+def _tell_ready(url: str, names: list[str], seconds: float, json: bool) -> None:
     from warmstart.cli import screen
 
     if json:
         screen.print_json({"url": url, "models": names})
     else:
-        screen.errors.print(
-            f"{', '.join(names)} at {url} (open it in a browser to try the model)", markup=False, highlight=False
-        )
+        _tell(f"{', '.join(names)} at {url} after {seconds:.0f} s (open it in a browser to try the model)")
+
+
+def _tell(line: str) -> None:
+    from warmstart.cli import screen
+
+    screen.errors.print(line, markup=False, highlight=False, soft_wrap=True)

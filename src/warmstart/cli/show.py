@@ -105,7 +105,7 @@ def _show_plugins(as_json: bool) -> None:
 
 
 def _model_of(run: str) -> str:
-    from warmstart.inference.predictor import model_folder
+    from warmstart.inference.folders import model_folder
 
     return str(model_folder(run))
 

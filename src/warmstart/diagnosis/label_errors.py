@@ -31,6 +31,8 @@ Numbers = NDArray[np.float64]
 Indices = NDArray[np.int64]
 C = 10.0
 """The inverse strength of the logistic regression's penalty, on vectors of length 1 times the root of their width."""
+SHARE_EXPONENT = 0.5
+"""How much of a label's share is taken out: 0 is nothing, and with 1 rare labels are suspected everywhere."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def find_label_errors(
     else:
         probabilities = finetuned_probabilities(run, tables, fold, names, progress)
         how = "the recipe itself"
+    probabilities = correct_for_shares(probabilities, labels, names)
     wrong, scores = suspects(labels, names, probabilities, search.folds)
     locations = list(rows.locations())
     listed = [
@@ -80,6 +83,22 @@ def find_label_errors(
     ]
     how = f"{how}, {search.folds}-fold cross-validation"
     return LabelErrors(how, len(labels), len(wrong), listed)
+
+
+def correct_for_shares(
+    probabilities: Numbers, labels: Sequence[str], names: Sequence[str], exponent: float = SHARE_EXPONENT
+) -> Numbers:
+    """Probabilities divided by a power of each label's share of the rows, and scaled to a sum of 1.
+
+    A model of skewed data doubts the rows of rare labels and hardly those of a frequent one: uncorrected, most of what
+    it lists are rare labels that are right ("Long-tail learning via logit adjustment", Menon et al. 2021).
+    """
+    counts = Counter(labels)
+    shares = np.array([max(counts[name], 1) for name in names]) / len(labels)
+    corrected = probabilities / shares**exponent
+    sums = corrected.sum(axis=1, keepdims=True)
+    scaled: Numbers = np.divide(corrected, sums, out=probabilities.copy(), where=sums > 0)
+    return scaled
 
 
 def suspects(labels: list[str], names: list[str], probabilities: Numbers, folds: int) -> tuple[list[int], Numbers]:

@@ -121,7 +121,8 @@ def _tune(recipe: Recipe, folder: Path, parts: Parts, progress: Progress) -> Non
     if not isinstance(predictor.task, TunesOnDev) or "dev" not in parts.tables:
         return
     task = predictor.task = fit_task(recipe, parts)
-    assert isinstance(task, TunesOnDev)
+    if not isinstance(task, TunesOnDev) or not task.tunes_on_dev:
+        return
     task = task.tune(*predict_rows(predictor, parts.tables["dev"], progress))
     with republish(folder / "model") as staging:
         (staging / FILE).unlink()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import PreTrainedModel
 
 from warmstart.errors import ModelError
 from warmstart.tasks.base import Averaging
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 MEMBERS = "members"
 """The folder in a model folder that holds each member as a model folder of its own, `0` and up."""

@@ -21,7 +21,8 @@ from warmstart.data.schema import Value
 from warmstart.errors import DataError, ModelError, RecipeError
 from warmstart.inference.batching import ROWS, group_by_length
 from warmstart.inference.ensembles import MEMBERS, members_of
-from warmstart.inference.predictor import Text, model_folder
+from warmstart.inference.folders import model_folder
+from warmstart.inference.predictor import Text
 from warmstart.models.hidden_states import build_pooling, hidden_states
 from warmstart.models.loading import load_config, load_encoder, load_tokenizer, max_tokens_of
 from warmstart.models.pooling import SlicePooling

@@ -22,6 +22,7 @@ from warmstart.inference.engine_selection import check_names, load_engine
 from warmstart.inference.engine_trial import EngineTrial, settle
 from warmstart.inference.engines.base import Engine, ModelSource
 from warmstart.inference.ensembles import Ensemble, members_of
+from warmstart.inference.folders import model_folder
 from warmstart.models.architectures import is_pooled
 from warmstart.models.heads.selection import compares_texts
 from warmstart.models.loading import load_config, load_model, load_tokenizer, max_tokens_of
@@ -218,16 +219,3 @@ def _check_window(folder: Path, window: Window, most: int, frame: Frame, pair: b
         window.check(frame, pair)
     except ValueError as error:
         raise ModelError(f"{folder / FILE}: window.{error}") from None
-
-
-def model_folder(path: str | Path) -> Path:
-    """The model folder of a run, or the folder itself if it is one."""
-    path = Path(path)
-    if (path / "model").is_symlink():
-        raise ModelError(f"{path / 'model'}: found a link, expected the run's own folder; put a copy in its place")
-    for folder in (path / "model", path):
-        if (folder / FILE).is_file():
-            return folder
-    if not path.is_dir():
-        raise ModelError(f"{path}: no such folder; give a run that `warmstart fit` wrote")
-    raise ModelError(f"{path} holds no finished model (no model/{FILE}); give a run that `warmstart fit` finished")

@@ -278,7 +278,7 @@ def finetune(
     if before and probed is not None:
         final = FinalModel(loaded.model, before, copy_weights(loaded.model), probed.start, probed.record)
     choice = _end_training(ready, final, progress)
-    if isinstance(task, TunesOnDev) and ready.dev is not None:
+    if isinstance(task, TunesOnDev) and task.tunes_on_dev and ready.dev is not None:
         task = task.tune(*predict_rows(ready.predictor, ready.dev, progress))
     save(loaded.model, tokenizer, task, ready.window, folder / "model")
     with publish(folder / ready.stage, {"identity": ready.identity}) as staging:

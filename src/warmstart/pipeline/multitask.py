@@ -198,7 +198,7 @@ def _save_encoder(prepared: PreparedMultitask, encoder: PreTrainedModel, folder:
 def _save_head(ready: PreparedTraining, folder: Path, progress: Progress) -> None:
     """Publish one task's model, tuned on its dev rows where the task does that."""
     task = ready.task
-    if isinstance(task, TunesOnDev) and ready.dev is not None:
+    if isinstance(task, TunesOnDev) and task.tunes_on_dev and ready.dev is not None:
         task = task.tune(*predict_rows(ready.predictor, ready.dev, progress))
     save(ready.loaded.model, ready.tokenizer, task, ready.window, folder)
 

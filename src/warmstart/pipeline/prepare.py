@@ -17,13 +17,14 @@ from warmstart.data.findings import Findings
 from warmstart.data.schema import Schema
 from warmstart.data.source import Source
 from warmstart.data.table import Table
+from warmstart.errors import RecipeError
 from warmstart.evaluation.records.data import DataRecord, PartRecord
 from warmstart.pipeline.prompts import with_prompts
 from warmstart.recipe import Recipe
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
 from warmstart.tasks.base import AnyTask
-from warmstart.tasks.shared.protocols import CountsFindings, ReadsWindows
+from warmstart.tasks.shared.protocols import CountsFindings, ReadsWindows, TunesOnDev
 from warmstart.text.windows import Truncation, Window
 
 if TYPE_CHECKING:
@@ -188,6 +189,10 @@ def fit_task(recipe: Recipe, parts: Parts, saved: PretrainedConfig | None = None
     train = parts.tables["train"]
     learned = train.column(answer.name) if answer else ()
     task = kind.from_answers(options, learned, "pair" in train.rows.column_names, saved)
+    if isinstance(task, TunesOnDev) and task.needs_dev and "dev" not in parts.tables:
+        raise RecipeError(
+            f"{task.needs_dev}: there are no dev rows to choose it on; set data.dev, or data.split.dev: 0.1"
+        )
     for name, part in parts.tables.items():
         if name != "train" and answer:
             task.check_answers(part.column(answer.name), part.location)

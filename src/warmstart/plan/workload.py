@@ -114,7 +114,8 @@ def workload_of(recipe: Recipe, resolve: ResolvePrecision, folder: Path, progres
     lengths = row_lengths(rows)
     forward = {name: model.forward.total(batch_shapes(part, _singly(part))) for name, part in encoded.items()}
     epochs = math.ceil(batches / len(sampler))
-    dev = 1 + (epochs if settings.early_stopping_patience else 0) + isinstance(task, TunesOnDev)
+    dev = 1 + (epochs if settings.early_stopping_patience else 0)
+    dev += isinstance(task, TunesOnDev) and task.tunes_on_dev
     twice = 2 if settings.r_drop else 1
     return Workload(
         {name: len(table) for name, table in parts.tables.items()},

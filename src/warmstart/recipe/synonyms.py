@@ -27,6 +27,8 @@ RECIPE = _table(
         "task.class_weight": "class_weights class_weight pos_weight weight_classes",
         "task.multi_label": "multilabel multi_label is_multilabel is_multi_label multi_target_strategy",
         "task.threshold": "threshold multi_label_threshold",
+        "task.threshold_metric": "threshold_metric optimal_threshold tune_threshold",
+        "task.thresholds": "thresholds label_thresholds",
         # The data.
         "data": "dataset datasets dataset_name data_args input_features output_features",
         "data.train": "train train_file train_files train_data train_dataset train_path training_data data_files",

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NotRequired, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, Self, cast
 
 import torch
-from pydantic import BeforeValidator, Field, model_validator
 from torch.nn import functional as F
 
 from warmstart.data.schema import Column, Schema
 from warmstart.errors import Location, ModelError, RecipeError, nearest
 from warmstart.tasks.base import Answer, Averaging, Batch, Columns, ErrorTable, LossFunction, Outputs, TextFeature
 from warmstart.tasks.shared import metrics
+from warmstart.tasks.shared.classify_options import ClassifyOptions
 from warmstart.tasks.shared.error_tables import share, table
 from warmstart.tasks.shared.failures import why_no_better_than_constant
+from warmstart.tasks.shared.label_thresholds import choose_threshold
 from warmstart.tasks.shared.labels import LABEL_ANSWER, LabelMap
-from warmstart.tasks.shared.pair_encoder import PairOptions, reads_separately
+from warmstart.tasks.shared.pair_encoder import reads_separately
 from warmstart.tasks.shared.prompts import PROMPT
 from warmstart.tasks.shared.text_classification import TextClassification
 from warmstart.tasks.shared.text_inputs import PAIR, TEXT, encode_texts, pad
@@ -29,62 +30,6 @@ if TYPE_CHECKING:
 
     from warmstart.models.linear_probe import ProbeKind
     from warmstart.models.prompts import PromptUse
-
-
-SINGLE_LABEL_METRICS = ("accuracy", "macro_f1", "mcc", "f1")
-MULTI_LABEL_METRICS = ("micro_f1", "macro_f1", "exact_match")
-
-LabelName = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
-"""A label, which YAML may hold as a whole number."""
-
-
-class ClassifyOptions(PairOptions):
-    """Options of `task: {name: classify, …}`."""
-
-    multi_label: bool = False
-    """Whether a row may have any number of labels, including none, instead of exactly one."""
-    class_weight: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0)]] | None = None
-    """The weight of each label in the loss: `balanced` (rarer labels weigh more), or a mapping from label to weight."""
-    threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """With `multi_label: true`, the probability from which on a label is predicted."""
-    positive_label: LabelName | None = None
-    """Of two labels, the one whose F1, precision and recall are reported, as `f1`, `precision` and `recall`: the F1 of
-    MRPC and QQP. There is no default, since nothing in the data says which label is the positive one; without it, these
-    metrics are left out."""
-    metric: Literal["accuracy", "macro_f1", "mcc", "f1", "micro_f1", "exact_match"] | None = None
-    """The headline metric, which early stopping, sweeps and comparisons use: `accuracy`, `macro_f1`, `mcc`, or the `f1`
-    of `positive_label`; with `multi_label: true`, `micro_f1`, `macro_f1` or `exact_match`. Default: `accuracy`, or
-    `micro_f1` with `multi_label: true`."""
-
-    synonyms: ClassVar[Mapping[str, str]] = {
-        **PairOptions.synonyms,
-        "multilabel": "multi_label",
-        "is_multilabel": "multi_label",
-        "class_weights": "class_weight",
-        "pos_weight": "class_weight",
-        "weights": "class_weight",
-        "pos_label": "positive_label",
-        "positive_class": "positive_label",
-        "eval_metric": "metric",
-        "metric_for_best_model": "metric",
-    }
-
-    @model_validator(mode="after")
-    def _options_go_together(self) -> Self:
-        if self.multi_label and self.positive_label is not None:
-            raise ValueError(
-                f"positive_label: found {self.positive_label!r} with multi_label: true, which reports the F1 of every "
-                "label; leave one of them out"
-            )
-        known = MULTI_LABEL_METRICS if self.multi_label else SINGLE_LABEL_METRICS
-        if self.metric not in {None, *known}:
-            expected = " or ".join((", ".join(known[:-1]), known[-1]))
-            raise ValueError(
-                f"metric: found {self.metric} with multi_label: {str(self.multi_label).lower()}; expected {expected}"
-            )
-        if self.metric == "f1" and self.positive_label is None:
-            raise ValueError("metric: found f1, but not of which label; set positive_label, or metric: macro_f1")
-        return self
 
 
 class ClassifyFeature(TextFeature):
@@ -112,6 +57,7 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
         self.class_weight = class_weight
         self.multi_label = options.multi_label
         self.single_choice = self.has_row_labels = not self.multi_label
+        self.thresholds = [options.thresholds.get(name, options.threshold) for name in labels.names]
         self.headline = options.metric or ("micro_f1" if self.multi_label else "accuracy")
 
     @classmethod
@@ -131,14 +77,14 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
         labels = LabelMap.from_labels(counts, least=1 if options.multi_label else 2)
         if config is not None:
             labels = LabelMap.from_config(config.id2label).reused_for(labels)
-        if wrong := _wrong_positive_label(options, labels):
+        if wrong := _wrong_positive_label(options, labels) or _unknown_threshold(options, labels):
             raise RecipeError(wrong)
         return cls(options, pair, labels, _class_weight(options, labels, counts, rows))
 
     @classmethod
     def from_config(cls, options: ClassifyOptions, pair: bool, config: PreTrainedConfig) -> Self:
         labels = LabelMap.from_config(config.id2label)
-        if wrong := _wrong_positive_label(options, labels):
+        if wrong := _wrong_positive_label(options, labels) or _unknown_threshold(options, labels):
             raise ModelError(wrong)
         # Weights matter to training alone, so a reopened task has none.
         return cls(options, pair, labels, None)
@@ -257,6 +203,32 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
         rows.sort(key=lambda row: (row[4] is None, row[4]))
         return [table("Labels", "worst first", ["label", "right", "missed", "wrongly predicted", "F1"], rows)]
 
+    @property
+    def tunes_on_dev(self) -> bool:
+        return self.options.threshold_metric is not None
+
+    @property
+    def needs_dev(self) -> str:
+        return "task.threshold_metric" if self.tunes_on_dev else ""
+
+    def tune(self, columns: Columns, predictions: Sequence[Answer]) -> Self:
+        """The thresholds that are not set, by `threshold_metric`."""
+        options = self.options
+        chosen = dict(options.thresholds)
+        if options.threshold_metric is None:
+            return self
+        for name in self.labels.names:
+            if name not in chosen:
+                chosen[name] = choose_threshold(
+                    [prediction["probabilities"][name] for prediction in predictions],
+                    [name in labels for labels in columns["label"]],
+                    options.threshold_metric,
+                    options.threshold_target,
+                    options.threshold,
+                )
+        tuned = options.model_copy(update={"thresholds": chosen})
+        return type(self)(tuned, self.pair, self.labels, self.class_weight)
+
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], Location]) -> None:
         self.labels.check((answer if self.multi_label else [answer] for answer in answers), where)
 
@@ -274,10 +246,10 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
     def _answer(self, probabilities: list[float]) -> Answer:
         if not self.multi_label:
             return self.labels.answer(probabilities)
-        by_label = dict(zip(self.labels.names, probabilities, strict=True))
+        rows = list(zip(self.labels.names, probabilities, self.thresholds, strict=True))
         return {
-            "labels": [name for name, probability in by_label.items() if probability >= self.options.threshold],
-            "probabilities": by_label,
+            "labels": [name for name, probability, threshold in rows if probability >= threshold],
+            "probabilities": {name: probability for name, probability, _ in rows},
         }
 
 
@@ -309,6 +281,14 @@ def _wrong_positive_label(options: ClassifyOptions, labels: LabelMap) -> str:
             f"task.positive_label: found {name!r} with {len(labels)} labels, expected two; leave it out, macro_f1 is "
             "the mean over all"
         )
+    return ""
+
+
+def _unknown_threshold(options: ClassifyOptions, labels: LabelMap) -> str:
+    """What is wrong with `thresholds`; empty where nothing is."""
+    for name in options.thresholds:
+        if name not in labels.ids:
+            return f"task.thresholds: {name!r} is not a label of the data; {nearest(name, labels.names)}"
     return ""
 
 

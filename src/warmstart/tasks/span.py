@@ -280,11 +280,19 @@ class Span(ReadsWindows, Task[SpanOptions, SpanFeature]):
             tables.append(table("No answer", "questions, by what is right", columns_shown, rows))
         return tables
 
+    @property
+    def tunes_on_dev(self) -> bool:
+        return self.options.no_answer == "allowed" and self.options.no_answer_threshold is None
+
+    @property
+    def needs_dev(self) -> str:
+        return ""
+
     def tune(self, columns: Columns, predictions: Sequence[Answer]) -> Self:
         """The threshold of the best F1 on dev rows, if it is not set and some of them have no answer."""
         rows = [(gold, answer) for gold, answer in zip(columns["answers"], predictions, strict=True) if answer["best"]]
         has = [bool(gold) for gold, _ in rows]
-        if self.options.no_answer != "allowed" or self.options.no_answer_threshold is not None or all(has):
+        if not self.tunes_on_dev or all(has):
             return self
         scores = [_f1(self.options, gold, answer["best"][0]["answer"]) for gold, answer in rows]
         threshold = metrics.no_answer_threshold(scores, [answer["no_answer_score"] for _, answer in rows], has)

@@ -22,7 +22,8 @@ from warmstart.inference.engines.base import Engine
 from warmstart.inference.engines.onnx import OnnxEngine
 from warmstart.inference.exported_graph import FILES, GraphEngine
 from warmstart.inference.exported_model import FILE, FOLDER, is_export, source_of
-from warmstart.inference.predictor import Predictor, model_folder
+from warmstart.inference.folders import model_folder
+from warmstart.inference.predictor import Predictor
 from warmstart.pipeline.prepare import read_parts
 from warmstart.recipe import MEMORY
 from warmstart.runtime.progress import Progress, silent

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 OPSET = 17
-AXES = {1: ("documents",), 2: ("rows", "tokens"), 3: ("rows", "endings", "tokens")}
+AXES = {1: ("documents",), 2: ("batch", "tokens"), 3: ("batch", "endings", "tokens")}
 """The names of an input's axes, by how many there are; none has a fixed size."""
 
 

@@ -270,7 +270,7 @@ def _input_columns(work: LabelJob) -> tuple[LabelJob, tuple[FileColumn, ...]]:
     from warmstart.deploy.label.columns import columns_of
     from warmstart.inference.abstention import check_min_confidence
     from warmstart.inference.ensembles import MEMBERS
-    from warmstart.inference.predictor import model_folder
+    from warmstart.inference.folders import model_folder
     from warmstart.models.loading import load_config
     from warmstart.tasks.shared.saved_task import open_task
 

@@ -23,7 +23,8 @@ from warmstart.deploy.label.shards import Shard, write_json
 from warmstart.errors import Location, OutageError, RunError, WarmstartError
 from warmstart.inference.abstention import abstain
 from warmstart.inference.exported_model import source_of
-from warmstart.inference.predictor import Predictor, model_folder
+from warmstart.inference.folders import model_folder
+from warmstart.inference.predictor import Predictor
 from warmstart.storage.artifacts import MANIFEST
 from warmstart.text.windows import Truncation
 

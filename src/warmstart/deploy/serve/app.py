@@ -20,6 +20,7 @@ from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
 from warmstart.deploy.serve.backend import Backend, ModelUnavailable
+from warmstart.deploy.serve.corrections import FORM_TYPE, form_refusal
 from warmstart.deploy.serve.demo_page import demo_page
 from warmstart.deploy.serve.exchange import CLIENT_CLOSED_REQUEST, Exchange
 from warmstart.deploy.serve.limits import Limits, read_texts
@@ -29,6 +30,7 @@ from warmstart.deploy.serve.request_body import BodyMemory
 from warmstart.deploy.serve.served_models import InputRow, ServedModel
 from warmstart.deploy.serve.server_metrics import ServerMetrics
 from warmstart.errors import nearest
+from warmstart.storage.json_files import Json
 
 OPEN_PATHS = ("/health", "/ready", "/")
 """Paths that need no token: load balancers ask whether there is a server, and the page itself holds nothing."""
@@ -226,7 +228,7 @@ class ServingApp:
         if name not in self.models:
             raise Refusal(404, f"there is no model {ascii(name)[:80]}", nearest(name[:80], self.models), "path")
         exchange.entry.model = name
-        texts = read_texts(await exchange.body.read(), self.settings.limits)
+        texts = await self._read_texts(exchange)
         model = self.models[name]
         rows = model.rows(texts)
         exchange.entry.texts = len(rows)
@@ -241,6 +243,13 @@ class ServingApp:
             return await self._compute(model, rows)
         finally:
             self.in_progress[name] -= len(rows)
+
+    async def _read_texts(self, exchange: Exchange) -> list[Json]:
+        body = await exchange.body.read()
+        if exchange.body.media_type == FORM_TYPE:
+            host = exchange.headers.get(b"host", b"")
+            raise form_refusal(body, exchange.path, host, self.settings.token is not None)
+        return read_texts(body, self.settings.limits)
 
     async def _compute(self, model: ServedModel, rows: list[InputRow]) -> JSONResponse:
         try:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from warmstart.deploy.serve.served_models import InputRow, ServedModel
+if TYPE_CHECKING:
+    from warmstart.deploy.serve.served_models import InputRow, ServedModel
 
 Outcome = dict[str, object] | str
 """The answer to a row, or the reason why there is none."""

@@ -10,6 +10,8 @@ from typing import Any
 from h11 import LocalProtocolError
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from warmstart.errors import RecipeError
+
 MAX_CONNECTIONS = 1024
 IDLE_SECONDS = 15.0
 """How long a connection may take to begin its next request, headers included, or to fetch the last response."""
@@ -19,6 +21,18 @@ RESET = struct.pack("ii", 1, 0)
 """For SO_LINGER: what was not fetched is dropped when the socket is closed."""
 ABORT = "abort"
 """Where the state of a request (`scope["state"]`) holds what aborts its connection."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket, made first, so that a port in use is reported before models are opened."""
+    try:
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512
+        )
+    except OSError as error:
+        raise RecipeError(
+            f"--host {host} --port {port}: {error.strerror}; choose others, or stop what is listening there"
+        ) from None
 
 
 class BoundedH11Protocol(H11Protocol):  # type: ignore[misc]

@@ -123,8 +123,9 @@ class Exchange:
         """Answer with a refusal; the connection is kept where the rest of the body comes soon."""
         keep = not refusal.closes_connection and await self.body.discard()
         headers = refusal.headers if keep else {**refusal.headers, "connection": "close"}
-        # In ASCII, unlike `JSONResponse`: a message may quote half of a surrogate pair, which UTF-8 cannot encode.
-        response = Response(json.dumps(refusal.as_json()), refusal.status, headers, "application/json")
+        # A message may quote half of a surrogate pair, which UTF-8 cannot encode, but JSON can: as `\ud800`.
+        body = json.dumps(refusal.as_json(), ensure_ascii=False).encode("utf-8", "backslashreplace")
+        response = Response(body, refusal.status, headers, "application/json")
         await response(self.scope, self.receive, self.send)
 
 

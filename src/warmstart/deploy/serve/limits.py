@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from warmstart.deploy.serve.corrections import intended_texts, proposed_body
 from warmstart.deploy.serve.refusals import Refusal
 from warmstart.storage.json_files import Json, parse_json
 
@@ -70,15 +71,31 @@ def read_texts(body: bytes, limits: Limits) -> list[Json]:
     except (ValueError, RecursionError) as error:
         raise Refusal(400, f"not JSON that can be used: {error}", FORM, "body") from None
     if not isinstance(value, dict) or set(value) != {"texts"}:
-        keys = ", ".join(sorted(map(ascii, value)))[:200] if isinstance(value, dict) else type(value).__name__
-        raise Refusal(400, f"found {keys or 'an empty object'}", f"{FORM} and nothing else", "body")
+        keys = ", ".join(sorted(map(ascii, value)))[:200] if isinstance(value, dict) else _kind(value)
+        raise _wrong_form(value, f"found {keys or 'an empty object'}", f"{FORM} and nothing else", "body")
     texts = value["texts"]
     if not isinstance(texts, list) or not texts:
-        raise Refusal(400, f"found {ascii(texts)[:80]}", "a list of one or more texts", "texts")
+        raise _wrong_form(value, f"found {ascii(texts)[:80]}", "a list of one or more texts", "texts")
     if len(texts) > limits.texts:
         raise Refusal(413, f"found {len(texts):,} texts", f"at most {limits.texts:,} in a request", "texts")
     _check_characters(texts, limits)
     return texts
+
+
+def _wrong_form(value: Json, what: str, expected: str, where: str) -> Refusal:
+    """The refusal of JSON in another form, with the body to send where it shows what the texts are."""
+    texts = intended_texts(value)
+    if texts is None:
+        return Refusal(400, what, expected, where)
+    if where == "body":
+        expected = f"did you mean `texts`? {expected}"
+    return Refusal(400, what, expected, where, more={"send": proposed_body(texts)})
+
+
+def _kind(value: Json) -> str:
+    """What a JSON value is, in JSON's own words."""
+    kinds = {str: "a string", list: "an array", bool: "true or false", type(None): "null"}
+    return kinds.get(type(value), "a number")
 
 
 def _check_characters(texts: list[Json], limits: Limits) -> None:

@@ -94,6 +94,7 @@ def _text(example: Json) -> Schema:
 
 
 def _error() -> Schema:
-    message = {name: {"type": "string"} for name in ("what", "expected", "where")}
-    error = {"type": "object", "properties": {"status": {"type": "integer"}, **message}, "required": ["status", "what"]}
+    message = {name: {"type": "string"} for name in ("what", "expected", "where", "curl")}
+    properties = {"status": {"type": "integer"}, **message, "send": {"type": "object"}}
+    error = {"type": "object", "properties": properties, "required": ["status", "what"]}
     return {"type": "object", "properties": {"error": error}, "required": ["error"]}

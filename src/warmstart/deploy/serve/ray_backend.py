@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 
 from warmstart.deploy.serve.backend import BackendReply, ModelUnavailable
 from warmstart.deploy.serve.row_chunks import ChunkReply, split_rows
-from warmstart.deploy.serve.served_models import InputRow, ServedModel
 from warmstart.errors import ModelError
 
 if TYPE_CHECKING:
     from ray.serve.handle import DeploymentHandle
     from ray.serve.schema import ApplicationStatusOverview
+
+    from warmstart.deploy.serve.served_models import InputRow, ServedModel
 
 
 @dataclass(frozen=True)

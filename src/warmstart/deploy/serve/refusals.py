@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from warmstart.storage.json_files import Json, JsonObject
+
 MAX_MESSAGE = 400
 """Characters of a message, which may quote what a client sent."""
 
@@ -16,24 +18,31 @@ class Refusal(Exception):
         expected: What was expected instead.
         where: The place in the request, such as `texts[3]`.
         headers: Headers to send along, such as `Retry-After`.
+        more: What the message holds besides, such as the body to send instead.
     """
 
     def __init__(
-        self, status: int, what: str, expected: str = "", where: str = "", headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        what: str,
+        expected: str = "",
+        where: str = "",
+        headers: Mapping[str, str] | None = None,
+        more: Mapping[str, Json] | None = None,
     ) -> None:
         super().__init__(what)
         self.status, self.what, self.expected, self.where = status, what, expected, where
-        self.headers = dict(headers or {})
+        self.headers, self.more = dict(headers or {}), dict(more or {})
 
     @property
     def closes_connection(self) -> bool:
         """Whether the rest of the body is not waited for: the client was too slow already, or cannot be understood."""
         return self.status == 408 or "connection" in self.headers
 
-    def as_json(self) -> dict[str, dict[str, str | int]]:
+    def as_json(self) -> JsonObject:
         """The body of the response."""
         message = {"what": _shorten(self.what), "expected": _shorten(self.expected), "where": self.where}
-        return {"error": {"status": self.status, **{name: text for name, text in message.items() if text}}}
+        return {"error": {"status": self.status, **{name: text for name, text in message.items() if text}, **self.more}}
 
 
 def retry_later(what: str, status: int = 503, seconds: int = 1) -> Refusal:

@@ -9,8 +9,9 @@ from ray import serve
 
 from warmstart.deploy.serve.backend import Outcome
 from warmstart.deploy.serve.dynamic_batching import DynamicBatcher
+from warmstart.deploy.serve.named_runs import seal_of
 from warmstart.deploy.serve.row_chunks import ChunkReply, RowChunk, total_weight
-from warmstart.deploy.serve.served_models import InputRow, seal_of
+from warmstart.deploy.serve.served_models import InputRow
 from warmstart.errors import MissingExtraError, ModelError, WarmstartError
 from warmstart.inference.predictor import Predictor
 

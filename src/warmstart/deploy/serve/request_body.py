@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
+from warmstart.deploy.serve.corrections import FORM_TYPE
 from warmstart.deploy.serve.limits import Limits
 from warmstart.deploy.serve.refusals import Refusal, retry_later
 
@@ -37,8 +38,13 @@ class RequestBody:
         self._bytes_held = 0
         self._more = True
 
+    @property
+    def media_type(self) -> bytes:
+        """What the headers say that the body is."""
+        return self._headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+
     async def read(self) -> bytes:
-        """The whole body; a `Refusal` where it is too large, too slow, or not plain JSON by its headers."""
+        """The whole body; a `Refusal` where it is too large or too slow, or neither JSON nor a form by its headers."""
         self._check_headers()
         chunks: list[bytes] = []
         try:
@@ -73,9 +79,9 @@ class RequestBody:
     def _check_headers(self) -> None:
         if self._headers.get(b"content-encoding", b"identity").strip().lower() not in (b"identity", b""):
             raise Refusal(415, "found a Content-Encoding", "a body that is not compressed", "headers")
-        media_type = self._headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-        if media_type != b"application/json":
-            raise Refusal(415, f"found Content-Type {media_type.decode('latin-1')!a}", "application/json", "headers")
+        if self.media_type not in (b"application/json", FORM_TYPE):
+            what = f"found Content-Type {self.media_type.decode('latin-1')!a}"
+            raise Refusal(415, what, "application/json", "headers")
         if self._declared_bytes() > self._limits.body_bytes:
             raise self._too_large()
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from warmstart.deploy.serve.backend import Outcome
-from warmstart.deploy.serve.served_models import InputRow
+
+if TYPE_CHECKING:
+    from warmstart.deploy.serve.served_models import InputRow
 
 CHARACTERS_PER_WEIGHT = 2048
 """Characters that weigh as much as a text, so that batches of long texts are smaller."""

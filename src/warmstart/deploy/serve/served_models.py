@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from warmstart.deploy.serve.named_runs import seal_of
 from warmstart.deploy.serve.refusals import Refusal
-from warmstart.errors import DataError, RecipeError, RunError
+from warmstart.errors import DataError
 from warmstart.inference.ensembles import members_of
-from warmstart.inference.predictor import model_folder
+from warmstart.inference.folders import model_folder
 from warmstart.models.loading import load_config
-from warmstart.storage.artifacts import MANIFEST, verify
-from warmstart.storage.json_files import Json, read_object
+from warmstart.storage.artifacts import verify
+from warmstart.storage.json_files import Json
 from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import ReadsWindows
 from warmstart.tasks.shared.saved_task import open_task
@@ -20,7 +21,6 @@ from warmstart.text.windows import Window
 
 InputRow = dict[str, object]
 """A text of a request, as the columns that its task reads."""
-MAX_MANIFEST_BYTES = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -82,24 +82,6 @@ class ServedModel:
         }
 
 
-def seal_of(path: str | Path) -> str:
-    """The checksum in a model's manifest, which changes with the model."""
-    manifest = read_object(model_folder(path) / MANIFEST, RunError, max_bytes=MAX_MANIFEST_BYTES)
-    return str(manifest.get("seal", ""))
-
-
-def open_models(arguments: Sequence[str]) -> dict[str, ServedModel]:
-    """The models of a command line, each given as `NAME=RUN`, or as `RUN`, whose folder then names it."""
-    models: dict[str, ServedModel] = {}
-    for argument in arguments:
-        name, equals, path = argument.partition("=")
-        if not equals or "/" in name:
-            name, path = Path(argument).resolve().name, argument
-        if not name or not all(char.isalnum() or char in "-_." for char in name) or not name.isascii():
-            raise RecipeError(
-                f"{argument}: found the name {name!r}, expected letters, digits, - _ and .; type NAME={path}"
-            )
-        if name in models:
-            raise RecipeError(f"{argument}: there are two models named {name!r}; type OTHER={path}")
-        models[name] = ServedModel.open(name, path)
-    return models
+def open_models(runs: Mapping[str, Path]) -> dict[str, ServedModel]:
+    """The models of runs, by the same names."""
+    return {name: ServedModel.open(name, path) for name, path in runs.items()}

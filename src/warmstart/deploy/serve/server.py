@@ -14,8 +14,9 @@ from warmstart.deploy.serve.app import ServingApp
 from warmstart.deploy.serve.backend import Backend, ModelUnavailable
 from warmstart.deploy.serve.connections import IDLE_SECONDS, BoundedH11Protocol
 from warmstart.deploy.serve.limits import MAX_HEADER_BYTES
-from warmstart.deploy.serve.served_models import ServedModel, seal_of
-from warmstart.errors import RecipeError, WarmstartError
+from warmstart.deploy.serve.named_runs import seal_of
+from warmstart.deploy.serve.served_models import ServedModel
+from warmstart.errors import WarmstartError
 
 DRAIN_SECONDS = 30.0
 """How long requests in progress may take once the server is asked to stop."""
@@ -29,18 +30,6 @@ class _SignalFreeServer(uvicorn.Server):  # type: ignore[misc]
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, made first, so that a port in use is reported before models are opened."""
-    try:
-        return socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512
-        )
-    except OSError as error:
-        raise RecipeError(
-            f"--host {host} --port {port}: {error.strerror}; choose others, or stop what is listening there"
-        ) from None
 
 
 def server_config(app: ServingApp) -> uvicorn.Config:

@@ -1,4 +1,7 @@
-"""Scores of predictions: plain functions on lists and arrays, over scikit-learn, SciPy, seqeval and ir-measures."""
+"""Scores of predictions: plain functions on lists and arrays, over scikit-learn, SciPy, seqeval and ir-measures.
+
+Each is imported where it is used: a predictor scores nothing, and they take as long to import as PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from scipy import stats
-from sklearn import metrics as sk
 
 from warmstart.errors import MissingExtraError
 
@@ -27,6 +28,8 @@ def one_label(
     Args:
         positive: A label whose F1, precision and recall are computed as well.
     """
+    from sklearn import metrics as sk
+
     values = {
         "accuracy": float(sk.accuracy_score(gold, predicted)),
         "macro_f1": float(sk.f1_score(gold, predicted, average="macro", zero_division=0)),
@@ -41,11 +44,15 @@ def one_label(
 
 def choices(gold: Sequence[int], predicted: Sequence[int]) -> dict[str, float]:
     """The share of rows whose answer, one of several offered, is the right one."""
+    from sklearn import metrics as sk
+
     return {"accuracy": float(sk.accuracy_score(gold, predicted))}
 
 
 def many_labels(gold: Sequence[Sequence[int]], predicted: Sequence[Sequence[int]]) -> dict[str, float]:
     """Micro and macro F1, and the share of rows whose set of labels is exactly right; rows of 0 and 1."""
+    from sklearn import metrics as sk
+
     truth, answer = np.asarray(gold), np.asarray(predicted)
     return {
         "micro_f1": float(sk.f1_score(truth, answer, average="micro", zero_division=0)),
@@ -59,6 +66,9 @@ def numbers(gold: Sequence[float], predicted: Sequence[float]) -> dict[str, floa
 
     A correlation is NaN where either side has one value only: it is then undefined, not zero.
     """
+    from scipy import stats
+    from sklearn import metrics as sk
+
     truth, answer = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     varied = len(truth) > 1 and np.ptp(truth) > 0 and np.ptp(answer) > 0
     return {
@@ -79,6 +89,8 @@ def relations(gold: Sequence[str], predicted: Sequence[str], no_relation_label: 
     Args:
         no_relation_label: The label of no relation, which is left out of both F1.
     """
+    from sklearn import metrics as sk
+
     pairs = []
     for truth, answer in zip(gold, predicted, strict=True):
         pair = (relation_of(truth), relation_of(answer))

@@ -198,6 +198,16 @@ class SearchesDocuments(Protocol):
 class TunesOnDev(Protocol):
     """Has something to choose on dev rows after training, such as a threshold."""
 
+    @property
+    def tunes_on_dev(self) -> bool:
+        """Whether its options leave something to choose."""
+        ...
+
+    @property
+    def needs_dev(self) -> str:
+        """The option that cannot do without dev rows; empty where none is set."""
+        ...
+
     def tune(self, columns: Columns, predictions: Sequence[Answer]) -> Self:
         """The task with what was chosen, given the model's answers to the dev rows; that one is saved."""
         ...

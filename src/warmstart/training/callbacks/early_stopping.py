@@ -35,7 +35,7 @@ class EpochEvaluation(TrainerCallback):  # type: ignore[misc]
     """
 
     def __init__(self, evaluate: Callable[[], float], on_evaluate: OnEvaluate) -> None:
-        self.evaluate, self.on_evaluate = evaluate, on_evaluate
+        self.evaluate, self.report = evaluate, on_evaluate
         self.values: list[EpochValue] = []
 
     def on_step_end(
@@ -52,7 +52,7 @@ class EpochEvaluation(TrainerCallback):  # type: ignore[misc]
         value = _evaluate(self.evaluate, model)
         if math.isfinite(value):  # the values are written as JSON
             self.values.append({"epoch": float(state.epoch), "step": state.global_step, "value": value})
-        self.on_evaluate(round(state.epoch), value)
+        self.report(round(state.epoch), value)
 
     def state_dict(self) -> JsonObject:
         """What a checkpoint holds of it."""
@@ -73,7 +73,8 @@ class EarlyStopping(TrainerCallback):  # type: ignore[misc]
     """
 
     def __init__(self, evaluate: Callable[[], float], patience: int, on_evaluate: OnEvaluate | None = None) -> None:
-        self.evaluate, self.patience, self.on_evaluate = evaluate, patience, on_evaluate
+        # Not named as the argument: a Trainer calls `on_evaluate` of its callbacks when it evaluates.
+        self.evaluate, self.patience, self.report = evaluate, patience, on_evaluate
         self.log: Callable[[float], object] = lambda value: None
         self.values: list[EpochValue] = []
         self.best: dict[str, torch.Tensor] = {}
@@ -108,8 +109,8 @@ class EarlyStopping(TrainerCallback):  # type: ignore[misc]
             self.epochs_since_best += 1
         if self.is_over:
             control.should_training_stop = True
-        elif self.on_evaluate and state.global_step < state.max_steps:
-            self.on_evaluate(round(state.epoch), value)
+        elif self.report and state.global_step < state.max_steps:
+            self.report(round(state.epoch), value)
 
     def on_train_end(
         self,
