@@ -19,6 +19,7 @@ from warmstart.inference.predictor import Predictor, Text
 from warmstart.options import Value, Values, fields_of, name_here
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
+from warmstart.recipe.run_folder import default_folder
 from warmstart.report.model_card import write_card
 from warmstart.report.page import write_report
 from warmstart.report.run_facts import read_facts
@@ -183,10 +184,3 @@ def features(
         batch_size: The maximum number of inputs per batch.
     """
     return Extractor.load(model, layers, pooling, max_tokens, window, precision).vectors(texts, batch_size)
-
-
-def default_folder(recipe: Recipe, path: str | Path | None = None) -> Path:
-    """`runs/` and the name of the recipe file, or of the training file."""
-    reading = recipe.data.reading("train") or {}
-    name = Path(path).name if path else Path(str(reading["files"][0]).removeprefix("hub:")).name
-    return Path("runs") / name.partition(".")[0].partition(":")[0]

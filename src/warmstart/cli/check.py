@@ -51,6 +51,7 @@ def command(
     values = dict(locals())
     changes = {**options.recipe_fields(values, options.DATA), **options.parse_sets(set_)}
     recipe = _recipe(files, changes)
+    _refuse_early(recipe)
     parts = _check(recipe, id_, model is not None)
     errors = sum(finding.count for finding in parts.findings if finding.severity == "error")
     if json:
@@ -72,6 +73,18 @@ def _recipe(files: list[str], changes: Values) -> Recipe:
             raise RecipeError(f"expected data files, or one recipe alone; found {', '.join(files)}")
         return load_recipe(files[0], changes)
     return make_recipe({"model": NO_MODEL, **changes, "data.train": files})
+
+
+def _refuse_early(recipe: Recipe) -> None:
+    """Refuse a single file that cannot be read at all, before torch is imported."""
+    from warmstart import tasks
+    from warmstart.data.source import Source
+    from warmstart.pipeline.preflight import PARTS, check_source
+
+    tasks.check_name(recipe.task.name)
+    readings = [reading for reading in map(recipe.data.reading, PARTS) if reading]
+    if len(readings) == 1 and len(readings[0]["files"]) == 1:
+        check_source(Source(**readings[0]), recipe.task.name)
 
 
 def _check(recipe: Recipe, id_column: str | None, cut: bool) -> Parts:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from warmstart.cli import options
+from warmstart.errors import RunError
 
 
 def command(
@@ -20,6 +22,9 @@ def command(
     json: options.Json = False,
 ) -> None:
     """Compare runs."""
+    for run in runs:
+        if not Path(run).is_dir():
+            raise RunError(f"{run}: no such folder; give what `warmstart fit` wrote")
     from warmstart.cli import evidence_tables, screen
     from warmstart.evaluation.comparison import finite
     from warmstart.evaluation.records.files import as_json

@@ -53,17 +53,19 @@ def command(
     """Analyse the errors of a run."""
     if cv_model not in CV_MODELS:
         raise RecipeError(f"--cv-model {cv_model}: {nearest(cv_model, CV_MODELS)}")
+    from warmstart.evaluation.run import RunFolder
+
+    finished = RunFolder(run)  # refused here, before torch is imported
     from warmstart.cli import diagnosis_tables, screen
     from warmstart.diagnosis.confidence import ConfidenceOptions
     from warmstart.diagnosis.diagnose import DiagnosisOptions, diagnose
     from warmstart.diagnosis.label_errors import LabelErrorSearch
     from warmstart.evaluation.records.files import as_json
-    from warmstart.evaluation.run import RunFolder
 
     confidence = ConfidenceOptions(target_precision or (), abstain or (), calibrate)
     search = LabelErrorSearch("finetuned" if cv_model == "finetuned" else "features", folds) if label_errors else None
     wanted = DiagnosisOptions(slice_by or (), confidence, search, limit)
-    diagnosis = diagnose(RunFolder(run), wanted, progress=screen.Bars())
+    diagnosis = diagnose(finished, wanted, progress=screen.Bars())
     if json:
         screen.print_json({"run": run, **as_json(diagnosis)})
     else:

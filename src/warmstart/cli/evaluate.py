@@ -43,6 +43,9 @@ def command(
     for name in drop or []:
         if name not in DROPPABLE:
             raise RecipeError(f"--drop {name}: only {' and '.join(DROPPABLE)} rows can be left out of an evaluation")
+    from warmstart.inference.folders import model_folder
+
+    model_folder(run)  # refused here, before torch is imported
     from warmstart.cli.reading_options import source_of
     from warmstart.cli.screen import Bars
     from warmstart.data.findings import Findings

@@ -24,6 +24,9 @@ def command(
     json: options.Json = False,
 ) -> None:
     """Write a run's model for another engine, checked on the run's test rows."""
+    from warmstart.inference.folders import model_folder
+
+    model_folder(run)  # refused here, before torch is imported
     from warmstart.cli import screen
     from warmstart.deploy.export.export_run import export
 

@@ -89,6 +89,9 @@ def command(
 ) -> None:
     """Extract an embedding of each text of a file."""
     reading = options.recipe_fields(dict(locals()), options.READING)
+    from warmstart.pipeline.preflight import check_model
+
+    check_model(model)  # refused here, before torch is imported
     from warmstart.cli import screen
     from warmstart.cli.reading_options import source_of
     from warmstart.data.findings import Findings

@@ -91,14 +91,17 @@ def command(
 ) -> None:
     """Train a model on a recipe or a data file, and evaluate it on held-out rows."""
     changes = _changes(dict(locals()))
-    from warmstart.api import fit
-    from warmstart.cli import screen
-    from warmstart.runtime import processes
-
     started = time.monotonic()
     base = options.base_recipe(source, recipe)
     if base != source:
         changes = {"data.train": source, **changes}
+    from warmstart.cli.preflight import checked_recipe
+
+    checked_recipe("fit", source, base, changes, out)
+    from warmstart.api import fit
+    from warmstart.cli import screen
+    from warmstart.runtime import processes
+
     run = fit(base, out=out, progress=screen.Bars(), resume_anyway=resume_anyway or [], **changes)
     if processes.is_main_process():
         if json:

@@ -108,10 +108,6 @@ def command(
 
 def _with_data(source: str, recipe: str | None, changes: Values, values: Values) -> list[StageEstimate]:
     """The stages of a recipe, or of a data file and the options."""
-    from warmstart.cli import screen
-    from warmstart.plan.plan import plan
-    from warmstart.recipe import load_recipe, make_recipe
-
     if values["shape"] or values["devices"] > 1:
         raise RecipeError(
             f"--shape and --devices: they are for an estimate without data; leave them out, or leave {source} out"
@@ -119,7 +115,12 @@ def _with_data(source: str, recipe: str | None, changes: Values, values: Values)
     base = options.base_recipe(source, recipe)
     if base != source:
         changes = {"data.train": source, **changes}
-    made = load_recipe(base, changes) if base is not None else make_recipe(changes)
+    from warmstart.cli.preflight import checked_recipe
+
+    made = checked_recipe("plan", source, base, changes, None, writes=False)
+    from warmstart.cli import screen
+    from warmstart.plan.plan import plan
+
     bars = screen.Bars()
     if made.repeated:
         from warmstart.experiments.variants import variants_of

@@ -105,6 +105,9 @@ def _predict(run: str, texts: list[str], values: Values) -> None:
 
     if out is not None:
         check_out(Path(out), values["overwrite"])
+    from warmstart.inference.folders import model_folder
+
+    model_folder(run)  # refused here, before torch is imported
     from warmstart.inference.predictor import Predictor
 
     predictor = Predictor.load(run, values["precision"], values["engine"])

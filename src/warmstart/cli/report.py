@@ -23,6 +23,9 @@ def command(
     json: options.Json = False,
 ) -> None:
     """Write a run's report and its model card."""
+    from warmstart.evaluation.run import RunFolder
+
+    RunFolder(run)  # refused here, before torch is imported
     from warmstart.cli import screen
     from warmstart.report.page import write_report
     from warmstart.report.pdf import print_pdf

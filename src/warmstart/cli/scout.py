@@ -33,13 +33,18 @@ def command(
 ) -> None:
     """Compare encoders on your data, each by a linear probe that takes seconds."""
     values = dict(locals())
+    fields = {"data.train": source, **options.recipe_fields(values, options.DATA), **options.parse_sets(set_)}
+    names = options.split_names(models)
+    from warmstart.pipeline.preflight import check_recipe
+    from warmstart.recipe import make_recipe
+
+    for name in names:
+        check_recipe(make_recipe({**fields, "model": name}, "scout"))
     from dataclasses import asdict
 
     from warmstart.cli import encoder_table, screen
     from warmstart.experiments.scout import plot_scout, scout
 
-    fields = {"data.train": source, **options.recipe_fields(values, options.DATA), **options.parse_sets(set_)}
-    names = options.split_names(models)
     folder = out or Path("scouts") / Path(source).name.partition(".")[0]
     results = scout(fields, names, folder, screen.Bars())
     if plot:

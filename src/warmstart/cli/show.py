@@ -55,6 +55,9 @@ def command(
             raise RunError(f"{what} is not a run, so it has no recipe; give a folder that `warmstart fit` wrote")
         if forgetting:
             raise RunError(f"{what} is not a run, so nothing was measured; give a folder that `warmstart fit` wrote")
+        from warmstart.pipeline.preflight import check_model
+
+        check_model(what)
         _show_layers(what, json)
     elif layers:
         _show_layers(_model_of(what), json)

@@ -43,18 +43,19 @@ def command(
     Figures are kept in the study's folder, so a study that was stopped resumes. The same command in several terminals
     shares the work.
     """
-    from warmstart.cli import screen
     from warmstart.errors import RecipeError, RunError
     from warmstart.recipe.study import FILE, load_study
     from warmstart.studies.cells import StudyPart
-    from warmstart.studies.measure import StudyRunner
-    from warmstart.studies.page import summary, write_study_page
 
     settings, folder = load_study(study)
     part = StudyPart(_names(sets), _names(sizes), _names(methods), seeds)
     part.check(settings)
     if not (encoder := model or settings.recipe.get("model")):
         raise RecipeError(f"{folder}: the study names no encoder; add --model, or recipe.model in {FILE}")
+    from warmstart.cli import screen
+    from warmstart.studies.measure import StudyRunner
+    from warmstart.studies.page import summary, write_study_page
+
     runner = StudyRunner(settings, folder, encoder, Path(work) / folder.resolve().name, screen.Lines())
     if not no_train:
         runner.run(part)

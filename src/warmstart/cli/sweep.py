@@ -72,15 +72,17 @@ def command(
 ) -> None:
     """Search hyperparameters of a recipe by its dev rows, or show a search."""
     values = dict(locals())
-    from warmstart.cli import screen
-
     if Path(source).is_dir():
         from warmstart.experiments.sweep_results import read_sweep
 
         return _show(read_sweep(source), json)
+    settings, base = _sweep_of(source, values)
+    from warmstart.pipeline.preflight import check_recipe
+
+    check_recipe(base)  # refused here, before torch is imported
+    from warmstart.cli import screen
     from warmstart.experiments.sweep_workers import run_sweep
 
-    settings, base = _sweep_of(source, values)
     folder = out or Path("sweeps") / Path(source).name.partition(".")[0]
     # Bars of several processes would write over each other.
     progress = screen.Bars() if workers == 1 else screen.Lines()

@@ -10,7 +10,7 @@ from warmstart.data import joins
 from warmstart.data.fault_handling import Droppable, FaultHandler
 from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
-from warmstart.data.formats import conll, delimited, hub, json_rows, jsonl, parquet, qrels, txt
+from warmstart.data.formats import conll, delimited, hub, json_rows, jsonl, qrels, txt
 from warmstart.data.formats.sheets import records as sheets
 from warmstart.data.row_conversion import RowConverter
 from warmstart.data.schema import Row, Schema
@@ -133,6 +133,8 @@ def _own_records(file: str, source: Source, columns: Sequence[FileColumn], findi
         return hub.records(file, source, columns)
     format = format_of(file, source)
     if format == "parquet":
+        from warmstart.data.formats import parquet  # Arrow takes a second to import, and most files are text
+
         return parquet.records(file, source, columns)
     if format in _READERS:
         return _READERS[format](file, source, columns, findings)

@@ -30,17 +30,23 @@ def names() -> tuple[str, ...]:
 
 def find(name: str) -> type[AnyTask]:
     """The class of a task by its name."""
+    check_name(name)
     if name in _passed:
         return _passed[name]
-    if name not in names():
-        if ":" in name:
-            raise RecipeError(
-                f"task: {name!r} is a class that is not registered; pass it as task={name.rpartition(':')[2]}, or have "
-                "its package register it as an entry point of warmstart.tasks"
-            )
-        raise RecipeError(f"task: {name!r} is not a task; {nearest(name, names())}")
     built_in = plugins.Lazy(plugins.built_in_names("tasks"), _built_in)
     return check_class(plugins.load("tasks", name, built_in))
+
+
+def check_name(name: str) -> None:
+    """Refuse the name of a task that is not known, without importing one."""
+    if name in _passed or name in names():
+        return
+    if ":" in name:
+        raise RecipeError(
+            f"task: {name!r} is a class that is not registered; pass it as task={name.rpartition(':')[2]}, or have "
+            "its package register it as an entry point of warmstart.tasks"
+        )
+    raise RecipeError(f"task: {name!r} is not a task; {nearest(name, names())}")
 
 
 def find_or_base(name: str) -> type[AnyTask]:

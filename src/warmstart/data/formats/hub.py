@@ -6,14 +6,15 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-
-import datasets
+from typing import TYPE_CHECKING
 
 from warmstart.data.faults import Fault
-from warmstart.data.formats.parquet import check_columns
 from warmstart.data.schema import Value
 from warmstart.data.source import HUB, FileColumn, Record, Source
 from warmstart.errors import DataError, Location
+
+if TYPE_CHECKING:
+    import datasets
 
 BATCH = 1000
 
@@ -37,6 +38,8 @@ def parse(file: str) -> dict[str, str | None]:
 
 def records(file: str, source: Source, columns: Sequence[FileColumn]) -> Iterator[Record]:
     """Yield each row's number and its values in `columns`; class numbers become class names."""
+    from warmstart.data.formats.parquet import check_columns
+
     data = _open(file)
     check_columns(file, data.features.arrow_schema, columns, source)
     names = list(dict.fromkeys(column.name for column in columns))
@@ -72,6 +75,8 @@ def digest(file: str, columns: Sequence[FileColumn]) -> str:
 
 
 def _open(file: str) -> datasets.Dataset:
+    import datasets
+
     named = parse(file)
     shown = not datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()  # bars belong to the command line
@@ -91,6 +96,8 @@ def _open(file: str) -> datasets.Dataset:
 
 def _decoder(feature: object) -> Callable[[Value], Value]:
     """What turns a stored value into a plain one; the Hub marks rows without a label by class -1."""
+    import datasets
+
     if isinstance(feature, datasets.ClassLabel):
         return partial(_class_name, feature.names)
     inner = getattr(feature, "feature", None)

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import torch
 
-from warmstart.data.schema import Column
 from warmstart.errors import ModelError
 from warmstart.tasks.base import Columns, FlatFeature, NestedFeature, TextFeature
 from warmstart.tasks.shared.prompts import prompted
+from warmstart.tasks.shared.text_columns import PAIR as PAIR
+from warmstart.tasks.shared.text_columns import TEXT as TEXT
 from warmstart.text.windows import Frame, Window, apply_window
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-TEXT = Column("text", "text", "the text, or the first of a pair")
-PAIR = Column("pair", "text", "the second text of a pair", required=False)
 
 
 def encode_texts(
