@@ -43,3 +43,20 @@ def test_training_that_undoes_the_probe_is_said(encoder, files, tmp_path):
     [warning] = [one for one in training_warnings(run) if "linear probe" in one and "below" in one]
     assert f"is below the {probe.value:.3f} of the linear probe" in warning
     assert "(--quick)" in warning
+
+
+def test_one_answer_for_all_rows_is_told_wherever_a_user_looks(encoder, tmp_path):
+    path, out = tmp_path / "rows.csv", tmp_path / "run"
+    labels = ["ham"] * 35 + ["spam"] * 5
+    path.write_text("text,label\n" + "".join(f"text number {at},{label}\n" for at, label in enumerate(labels)))
+    words = ["fit", path, "--model", encoder, "--test", path, "--out", out, "--max-steps", "1", "--lr", "1e-9"]
+    fitted = CliRunner().invoke(app, [*map(str, words), "--strict", "--json"])
+    assert fitted.exit_code == 8, fitted.output
+    [warning] = [one for one in json.loads(fitted.stdout)["warnings"] if "every answer" in one]
+    assert "every answer is 'ham', which 88% of the rows have" in warning
+    assert "task.class_weight: balanced" in warning
+    shown = CliRunner().invoke(app, ["show", str(out)])
+    assert "every answer is 'ham'" in " ".join((shown.output + shown.stderr).split())
+    measured = CliRunner().invoke(app, ["evaluate", str(out), str(path), "--json"])
+    assert "every answer is 'ham'" in json.loads(measured.stdout)["warnings"][0]
+    assert "every answer is" in (out / "model" / "README.md").read_text()

@@ -155,7 +155,7 @@ def test_show_a_run_and_the_layers_of_its_model(run, encoder):
     [
         (["fit", "nothing.csv", "--model", "m"], 4, "nothing.csv"),
         (["fit", "nothing.yaml"], 3, "nothing.yaml: no such file"),
-        (["fit", "TRAIN"], 3, "model is missing"),
+        (["fit", "TRAIN"], 3, "no model. Expected a pretrained encoder"),
         (["fit", "TRAIN", "--model", "MODEL", "--set", "training.learning_rat=1"], 3, "did you mean 'learning_rate'"),
         (["fit", "TRAIN", "--model", "MODEL", "--text", "body"], 4, "no column 'body'"),
         (
@@ -163,7 +163,7 @@ def test_show_a_run_and_the_layers_of_its_model(run, encoder):
             3,
             "trainer.bf16 is called training.precision: bf16 here",
         ),
-        (["fit", "TRAIN", "--model", "no/model"], 5, "no/model: cannot be loaded"),
+        (["fit", "TRAIN", "--model", "no/model"], 5, "no/model: there is no such folder here"),
         (["predict", "nowhere", "text"], 5, "nowhere: no such folder"),
         (["predict", "nowhere"], 3, "give texts, or --file"),
         (["predict", "RUN", "-"], 3, "standard input is empty"),

@@ -12,7 +12,7 @@ from warmstart.errors import RecipeError, RunError
 
 if TYPE_CHECKING:
     from warmstart.data.findings import Findings
-    from warmstart.evaluation.records.metrics import Measurements
+    from warmstart.evaluation.evaluate import Evaluation
 
 
 def command(
@@ -50,7 +50,7 @@ def command(
     from warmstart.cli.screen import Bars
     from warmstart.data.findings import Findings
     from warmstart.data.table import load
-    from warmstart.evaluation.evaluate import evaluate
+    from warmstart.evaluation.evaluate import evaluate_rows
     from warmstart.evaluation.run import RunFolder
     from warmstart.inference.predictor import Predictor
     from warmstart.pipeline.prepare import read_parts
@@ -73,15 +73,20 @@ def command(
         dropped = [kind for kind in DROPPABLE if kind in (drop or ())]
         source = source_of(run, file, reading, schema)
         rows = load(source, schema, cache_folder(), findings, drop=dropped, progress=bars)
-    metrics = evaluate(predictor, rows, progress=bars)
-    _show(run, file, metrics, findings, json)
+    _show(run, file, evaluate_rows(predictor, rows, progress=bars), findings, json)
 
 
-def _show(run: str, file: str | None, metrics: Measurements, findings: Findings, json: bool) -> None:
+def _show(run: str, file: str | None, result: Evaluation, findings: Findings, json: bool) -> None:
     from warmstart.cli import screen
 
+    metrics = result.metrics
+    warnings = [f"the model does no better than one answer for all rows: {result.failed}"] if result.failed else []
     if json:
-        screen.print_json({"run": run, "file": file, "metrics": metrics, "findings": findings.as_json()})
+        screen.print_json(
+            {"run": run, "file": file, "metrics": metrics, "warnings": warnings, "findings": findings.as_json()}
+        )
     else:
         screen.findings(findings)
         screen.table(f"{run} on {file or 'its own test rows'}", metrics)
+        for warning in warnings:
+            screen.warn(warning)

@@ -54,6 +54,8 @@ WindowMethod = Annotated[
 
 Dtype = Annotated[str, typer.Option("--dtype", help="The dtype in the file: fp32, or fp16 for half the size.")]
 
+BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="The maximum number of inputs per batch.")]
+
 
 def command(
     data: Annotated[
@@ -70,9 +72,7 @@ def command(
     pooling: Pooling = "mean",
     max_tokens: MaxTokens = None,
     window: WindowMethod = None,
-    batch_size: Annotated[
-        int, typer.Option("--batch-size", min=1, help="The maximum number of inputs per batch.")
-    ] = 64,
+    batch_size: BatchSize = 64,
     text: options.Text = None,
     pair: options.Pair = None,
     header: options.Header = None,
@@ -89,17 +89,17 @@ def command(
 ) -> None:
     """Extract an embedding of each text of a file."""
     reading = options.recipe_fields(dict(locals()), options.READING)
-    from warmstart.pipeline.preflight import check_model
-
-    check_model(model)  # refused here, before torch is imported
     from warmstart.cli import screen
     from warmstart.cli.reading_options import source_of
     from warmstart.data.findings import Findings
     from warmstart.data.read import iter_rows
     from warmstart.data.schema import Schema
+    from warmstart.pipeline.preflight import check_model
+    from warmstart.tasks.shared.text_columns import PAIR, TEXT
+
+    check_model(model)  # refused here, before torch is imported
     from warmstart.inference.feature_files import check_out
     from warmstart.inference.features import Extractor
-    from warmstart.tasks.shared.text_inputs import PAIR, TEXT
 
     tokens = pooling == "none"
     check_out(Path(out), dtype, tokens)

@@ -9,6 +9,7 @@ import typer
 
 from warmstart.cli import options
 from warmstart.cli.options import field
+from warmstart.errors import TrainingError
 from warmstart.options import Values
 from warmstart.recipe.recipe import CHOOSE, LINEAR_PROBE
 
@@ -44,6 +45,11 @@ Quick = Annotated[
         help="Train nothing: solve a linear head on the frozen encoder, in seconds. Short for "
         "--set layers.freeze=encoder --set head.init=linear-probe.",
     ),
+]
+
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="End with exit code 8 if the finished run has a warning."),
 ]
 
 
@@ -83,6 +89,7 @@ def command(
     baseline: Annotated[str | None, field("baseline", "--baseline", metavar="plain")] = None,
     ablate: Annotated[list[str] | None, field("ablate", "--ablate", metavar="KEY")] = None,
     quick: Quick = False,
+    strict: Strict = False,
     resume_anyway: Annotated[
         list[str] | None,
         typer.Option("--resume-anyway", help="Resume a stopped run although this setting differs.", metavar="NAME"),
@@ -90,24 +97,32 @@ def command(
     json: options.Json = False,
 ) -> None:
     """Train a model on a recipe or a data file, and evaluate it on held-out rows."""
-    changes = _changes(dict(locals()))
+    _fit(source, options.base_recipe(source, recipe), _changes(dict(locals())), dict(locals()))
+
+
+def _fit(source: str, base: str | None, changes: Values, values: Values) -> None:
+    """Train, and show the run."""
     started = time.monotonic()
-    base = options.base_recipe(source, recipe)
     if base != source:
         changes = {"data.train": source, **changes}
     from warmstart.cli.preflight import checked_recipe
 
+    out, resume_anyway = values["out"], values["resume_anyway"] or []
     checked_recipe("fit", source, base, changes, out)
     from warmstart.api import fit
     from warmstart.cli import screen
+    from warmstart.evaluation.training_warnings import training_warnings
     from warmstart.runtime import processes
 
-    run = fit(base, out=out, progress=screen.Bars(), resume_anyway=resume_anyway or [], **changes)
+    run = fit(base, out=out, progress=screen.Bars(), resume_anyway=resume_anyway, **changes)
     if processes.is_main_process():
-        if json:
-            _show_json(run)
+        warnings = training_warnings(run)
+        if values["json"]:
+            _show_json(run, warnings)
         else:
-            _show(run, time.monotonic() - started)
+            _show(run, warnings, time.monotonic() - started)
+        if values["strict"] and warnings:
+            raise typer.Exit(TrainingError.exit_code)
 
 
 def _changes(values: Values) -> Values:
@@ -121,15 +136,14 @@ def _changes(values: Values) -> Values:
     }
 
 
-def _show_json(run: RunFolder) -> None:
+def _show_json(run: RunFolder, warnings: list[str]) -> None:
     from warmstart.cli import screen
     from warmstart.evaluation.records.encoder_choice import read_choice
     from warmstart.evaluation.records.files import as_json
     from warmstart.evaluation.records.search_baseline import search_records
-    from warmstart.evaluation.training_warnings import training_warnings
 
     result = {"run": str(run.folder), "metrics": run.metrics, "training": _brief(run), "data": as_json(run.data)}
-    result["warnings"] = training_warnings(run)
+    result["warnings"] = warnings
     records = {"encoder": read_choice(run.folder), **search_records(run.folder), "evidence": run.evidence}
     result |= {name: as_json(record) for name, record in records.items() if record is not None}
     screen.print_json(result)
@@ -168,11 +182,10 @@ def _times(training: TrainingRecord, seconds: float) -> str:
     return ", ".join([*shown, f"the whole command {seconds:.0f} s"])
 
 
-def _show(run: RunFolder, seconds: float) -> None:
+def _show(run: RunFolder, warnings: list[str], seconds: float) -> None:
     from warmstart.cli import encoder_table, evidence_tables, screen
     from warmstart.evaluation.records.encoder_choice import read_choice
     from warmstart.evaluation.records.search_baseline import search_records
-    from warmstart.evaluation.training_warnings import training_warnings
 
     screen.findings(run.data.findings)
     training, rows = run.training, dict[str, Any]()
@@ -198,7 +211,7 @@ def _show(run: RunFolder, seconds: float) -> None:
     screen.table(_title(run), rows)
     if run.evidence:
         evidence_tables.show(run.evidence)
-    for warning in training_warnings(run):
+    for warning in warnings:
         screen.warn(warning)
     screen.console.print(f"Next: warmstart predict {run.folder} {_words(run)}", markup=False, highlight=False)
     screen.console.print(f"      warmstart report {run.folder}", markup=False, highlight=False)

@@ -201,6 +201,9 @@ def _show_run(folder: str, as_json: bool, recipe_only: bool) -> None:
     if recipe_only:
         screen.print_json(run.recipe.model_dump(mode="json"))
         return
+    from warmstart.evaluation.training_warnings import training_warnings
+
+    warnings = training_warnings(run) if run.finished else []
     if as_json:
         screen.print_json(
             {
@@ -209,6 +212,7 @@ def _show_run(folder: str, as_json: bool, recipe_only: bool) -> None:
                 "recipe": run.recipe.model_dump(mode="json"),
                 "metrics": run.metrics if run.finished else {},
                 "window": files.as_json(run.training.window) if run.finished else {},
+                "warnings": warnings,
                 "data": files.as_json(run.data),
                 "environment": run.environment,
             }
@@ -216,6 +220,8 @@ def _show_run(folder: str, as_json: bool, recipe_only: bool) -> None:
         return
     screen.table(folder, _rows(run))
     screen.findings(run.data.findings)
+    for warning in warnings:
+        screen.warn(warning)
 
 
 def _rows(run: RunFolder) -> dict[str, object]:

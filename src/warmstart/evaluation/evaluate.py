@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from warmstart.data.schema import Row
@@ -18,9 +18,25 @@ from warmstart.tasks.base import Answer, AnyTask
 from warmstart.tasks.shared.protocols import EncodesQueries
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model's answers to labelled rows are worth."""
+
+    metrics: Measurements
+    failed: str
+    """Why the answers are no better than one for all rows, with its share of them; nothing where they are."""
+
+
 def evaluate(
     predictor: Predictor, rows: Table, predictions: Path | None = None, progress: Progress = silent
 ) -> Measurements:
+    """Predict every row and measure; as `evaluate_rows`, whose metrics this returns."""
+    return evaluate_rows(predictor, rows, predictions, progress).metrics
+
+
+def evaluate_rows(
+    predictor: Predictor, rows: Table, predictions: Path | None = None, progress: Progress = silent
+) -> Evaluation:
     """Predict every row and measure: the metrics of the task, and `rows`.
 
     Where texts are longer than the window, `rows_cut` is how many, and `share_cut` the share of all tokens that is not
@@ -37,7 +53,11 @@ def evaluate(
     columns, answers = predict_rows(predictor, rows, progress)
     metrics = measure(task, rows, columns, answers, predictions)
     cut = predictor.cut.since(before)
-    return {**metrics, **({"rows_cut": cut.rows_cut, "share_cut": cut.share} if cut.rows_cut else {})}
+    metrics |= {"rows_cut": cut.rows_cut, "share_cut": cut.share} if cut.rows_cut else {}
+    value = metrics.get(task.headline)
+    truth = columns.get(answer.name) if answer else None
+    measured = math.nan if value is None else float(value)
+    return Evaluation(metrics, type(task).why_failed(task.options, task.headline, measured, truth, answers))
 
 
 def measure(

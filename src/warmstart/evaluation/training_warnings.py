@@ -72,7 +72,10 @@ def _below_the_search(run: RunFolder) -> Iterator[str]:
 
 
 def _advice(run: RunFolder) -> str:
-    advice = "train longer (training.min_steps) or with a higher learning rate"
-    if not hasattr(tasks.find_or_base(run.recipe.task.name), "probe_kind"):
-        return advice
-    return f"{advice}, or start from a linear probe (head.init: linear-probe)"
+    advice = ["train longer (training.min_steps)", "raise the learning rate"]
+    task, options = tasks.with_options(run.recipe.task.name, run.recipe.task.options)
+    if hasattr(options, "class_weight") and not options.class_weight:
+        advice.append("weigh rare labels more (task.class_weight: balanced)")
+    if hasattr(task, "probe_kind"):
+        advice.append("start from a linear probe (head.init: linear-probe)")
+    return f"{', '.join(advice[:-1])}, or {advice[-1]}"

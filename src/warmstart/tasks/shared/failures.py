@@ -26,7 +26,8 @@ def why_no_better_than_constant(
     if len(set(truth)) == 1:
         return ""
     if len(set(predicted)) == 1:
-        return f"every answer is {_written(predicted[0])}"
+        share = list(truth).count(predicted[0]) / max(len(truth), 1)
+        return f"every answer is {_written(predicted[0])}, which {share:.0%} of the rows have"
     frequent = Counter(truth).most_common(1)[0][0]
     chance = constant_value(truth, frequent) if constant_value else list(truth).count(frequent) / len(truth)
     if value > chance + MARGIN * (1 - chance):
