@@ -107,6 +107,10 @@ proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-identical
 proof-kill-defaults:  ## SIGKILL while fit embeds, compares, chooses and trains (N= kills): the same choice and weights.
 	@$(PROOF) proofs/kill_defaults.py $(SIZE)
 
+.PHONY: proof-first-minutes
+proof-first-minutes:  ## What a new user types, right and wrong (N= things): the answer, the exit code, the time.
+	@$(PROOF) proofs/first_minutes.py $(SIZE)
+
 .PHONY: proof-stages
 proof-stages:  ## A recipe of three stages on real data, killed in each, then used again (N= steps of a stage).
 	@$(PROOF) proofs/stages.py $(SIZE)

@@ -42,7 +42,17 @@ def test_every_kind_with_a_location_is_planted():
             "encoding-name",
             "delimited",
         ),
-        *("column-unknown", "part-empty", "cache", "held-out", "fraction", "window-cut", "entity-inside", "negatives"),
+        *(
+            "column-types",
+            "column-unknown",
+            "part-empty",
+            "cache",
+            "held-out",
+            "fraction",
+            "window-cut",
+            "entity-inside",
+            "negatives",
+        ),
         *("single-sentence", "delimiter", "empty", "cell-error", "cell-format"),
     }
 

@@ -53,3 +53,8 @@ def test_engines_give_the_same_answers(prove, monkeypatch):
     found = prove("same_answers", 20)
     assert (found["cases"], found["answers"], found["labels_differ"]) == (2, 80, 0)
     assert found["onnx_worst"] < 1e-4
+
+
+def test_what_a_new_user_types_is_answered_as_it_should_be(prove):
+    figures = prove("first_minutes", 12)
+    assert figures["as_expected"] == figures["typed"] == 12

@@ -40,6 +40,9 @@ Data: TypeAlias = (
 )
 """Rows: a file, several, or what holds them in memory."""
 
+_DATA_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx", ".ods", ".gz", ".zip", ".zst")
+"""What a recipe never ends with."""
+
 __all__ = ["Run", "compare", "default_folder", "export", "features", "fit", "load"]
 
 
@@ -92,6 +95,8 @@ def fit(
     files = {f"data.{part}": _stored(rows, part) for part, rows in parts.items() if rows is not None}
     columns = {"data.columns.text": text, "data.columns.pair": pair, "data.columns.label": label}
     changes = {**fields, **{key: value for key, value in (files | columns).items() if value is not None}}
+    if isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED) and Path(recipe).suffix in _DATA_SUFFIXES:
+        raise RecipeError(f"fit: {recipe} is a data file, not a recipe; pass it as train={str(recipe)!r}")
     if isinstance(recipe, Recipe):
         if changes:
             raise RecipeError(f"fit: a Recipe is complete; put {', '.join(changes)} into it")

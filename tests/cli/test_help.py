@@ -99,6 +99,6 @@ def test_a_run_is_headed_by_what_it_started_from(start, title):
 
 
 def test_each_part_of_the_time_has_its_name(run, capsys):
-    fit._show(run, 61.2)
+    fit._show(run, [], 61.2)
     line = next(line for line in capsys.readouterr().out.splitlines() if "time" in line)
     assert f"training in fp32 {run.training.seconds:.0f} s, the whole command 61 s" in line

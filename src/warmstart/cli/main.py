@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from warmstart.cli import synonyms
 from warmstart.cli.system_faults import system_fault
-from warmstart.errors import RecipeError, WarmstartError, redact
+from warmstart.errors import RecipeError, WarmstartError, nearest, redact
 
 INTERRUPTED = 130
 UNEXPECTED = 70
@@ -60,6 +60,8 @@ class _Verbs(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in synonyms.VERBS:
             ctx.fail(f"No such command {args[0]!r}; it is called {synonyms.VERBS[args[0]]} here.")
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}; {nearest(args[0], VERBS)}")
         name, command, rest = super().resolve_command(ctx, args)
         return name, load_verb(name) if name and command else None, rest
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from warmstart.errors import RecipeError, WarmstartError
 from warmstart.options import Values
-from warmstart.pipeline.preflight import check_recipe, first_rows
+from warmstart.pipeline.preflight import check_files, check_recipe, first_rows
 from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
 from warmstart.recipe.run_folder import default_folder
 
@@ -25,6 +25,7 @@ def checked_recipe(
         writes: Whether the verb writes a run.
     """
     if base is None and not {"model", "from_scratch"} & changes.keys() and not changes.get("models"):
+        check_files(make_recipe({**changes, "model": "none"}, verb))
         raise RecipeError(_advise(verb, source, changes))
     recipe = load_recipe(base, changes) if base is not None else make_recipe(changes, verb)
     is_file = base is not None and not base.startswith(SHIPPED)

@@ -41,6 +41,7 @@ VERBS = {
     "info": "show",
     "env": "doctor",
     "version": "--version",
+    "help": "--help",
 }
 """Our verb, by its name elsewhere."""
 OPTIONS = {

@@ -48,6 +48,7 @@ FILES = _table(
         "header-repeated": "two columns have the same name",
         "header-nul": "NUL characters in the header: UTF-16 read as something else",
         "column-missing": "a column that the task reads is missing",
+        "column-types": "a column of a data frame has values of several types",
         "column-unknown": "a row passed in Python has a column that the task does not read",
         "json": "a line is not JSON",
         "json-object": "a line is JSON, but not an object",

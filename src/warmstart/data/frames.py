@@ -70,12 +70,14 @@ def _batches(data: object, part: str) -> Iterator[pa.Table]:
             )
     except (pa.ArrowException, TypeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{part}: a column has values of several types ({reason}). Convert it to text first.") from None
+        problem = f"{part}: a column has values of several types ({reason}). Convert it to text first."
+        raise DataError(problem, "column-types") from None
 
 
 def _texts_and_labels(texts: Sequence[object], labels: Sequence[object], part: str) -> pa.Table:
     if len(texts) != len(labels):
-        raise DataError(f"{part}: found {len(texts):,} texts and {len(labels):,} labels; expected as many of each")
+        problem = f"{part}: found {len(texts):,} texts and {len(labels):,} labels; expected as many of each"
+        raise DataError(problem, "answer-missing")
     return pa.table({"text": list(texts), "label": list(labels)})
 
 

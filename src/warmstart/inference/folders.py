@@ -16,6 +16,8 @@ def model_folder(path: str | Path) -> Path:
     for folder in (path / "model", path):
         if (folder / FILE).is_file():
             return folder
+    if path.is_file():
+        raise ModelError(f"{path}: found a file, expected the folder of a run that `warmstart fit` wrote")
     if not path.is_dir():
         raise ModelError(f"{path}: no such folder; give a run that `warmstart fit` wrote")
     raise ModelError(f"{path} holds no finished model (no model/{FILE}); give a run that `warmstart fit` finished")

@@ -28,15 +28,20 @@ def check_recipe(recipe: Recipe, folder: Path | None = None) -> None:
     Args:
         folder: The folder of the run; None where nothing is written.
     """
-    tasks.check_name(recipe.task.name)
     if folder is not None:
         check_free(folder)
+    check_files(recipe)
+    for model in recipe.models or [recipe.model]:
+        check_model(model)
+
+
+def check_files(recipe: Recipe) -> None:
+    """Refuse a task that is not known, and files that cannot be what it reads."""
+    tasks.check_name(recipe.task.name)
     for part in PARTS:
         reading = recipe.data.reading(part)
         if reading is not None:
             check_source(Source(**reading), recipe.task.name)
-    for model in recipe.models or [recipe.model]:
-        check_model(model)
 
 
 def check_source(source: Source, task: str) -> None:
