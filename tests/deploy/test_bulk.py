@@ -241,6 +241,7 @@ def test_the_command_line_says_what_belongs_together(run):
     def said(*arguments):
         return CliRunner().invoke(app, ["predict", str(run.folder), *arguments])
 
-    assert "works only with --ray" in str(said("a text", "--keep-column", "id").exception)
+    assert "works only with --file or --ray" in str(said("a text", "--keep-column", "id").exception)
+    assert "works only with --ray" in str(said("a text", "--workers", "2").exception)
     assert "is named like a file" in str(said("--ray", "local", "--file", "a", "--out", "b.csv").exception)
     assert "give --file and --out" in str(said("a text", "--ray", "local").exception)

@@ -195,7 +195,7 @@ HALF = ["a", "b"] * 10
 @pytest.mark.parametrize(
     ("value", "answers", "given", "why"),
     [
-        (0.5, HALF, ["a"] * 20, "every answer is 'a'"),
+        (0.5, HALF, ["a"] * 20, "every answer is 'a', which 50% of the rows have"),
         (0.52, HALF, HALF, "0.520 is hardly above 0.500, what always answering 'a' scores"),
         (0.6, HALF, HALF, ""),
         (0.9, ["a"] * 19 + ["b"], HALF, "0.900 is hardly above 0.950, what always answering 'a' scores"),
@@ -204,7 +204,7 @@ HALF = ["a", "b"] * 10
         (-0.8, [1.0, 2.0], [1.0, 1.1], "the correlation is -0.800"),
         (math.nan, [1.0, 2.0], [1.0, 1.0], "the correlation is undefined"),
         (0.8, [1.0, 2.0], [1.0, 1.1], ""),
-        (0.0, [["a"], ["b", "a"]], [[], []], "every answer is []"),
+        (0.0, [["a"], ["b", "a"]], [[], []], "every answer is [], which 0% of the rows have"),
         (
             0.68,
             [["a"], ["a"], ["b"]],
