@@ -119,6 +119,15 @@ def test_predict_keeps_the_columns_that_are_named(run, tmp_path):
     assert "text" not in json.loads(only)
 
 
+def test_predict_leaves_rows_without_text_out_if_asked(run, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("id,text\n1,good\n2,\n3,bad\n")
+    refused = CliRunner().invoke(app, ["predict", str(run.folder), "--file", str(path)])
+    assert "rows.csv:3: 'text' is empty" in str(refused.exception)
+    rows = call("predict", run.folder, "--file", path, "--drop", "empty").stdout.splitlines()
+    assert [json.loads(row)["id"] for row in rows] == ["1", "3"]
+
+
 def test_predict_replaces_no_file_and_writes_formulas_only_as_they_are(run, tmp_path):
     path, out = tmp_path / "rows.csv", tmp_path / "answers.csv"
     path.write_text("text\n=1+1\ngood\n")

@@ -134,7 +134,7 @@ def _undecodable(file: str, encoding: str) -> DataError:
             column = len(text) - text.rfind("\n") if "\n" in text else column + len(text)
             if not chunk:
                 break
-    advice = "cp1252 or latin-1" if codecs.lookup(encoding).name == "utf-8" else "utf-8"
+    advice = "cp1252" if codecs.lookup(encoding).name == "utf-8" else "utf-8"
     return DataError(
         f"{byte} at column {column} is not {encoding} ({reason}). If the file is in another "
         f"encoding, state it, for example --encoding {advice} (data.encoding).",
