@@ -268,11 +268,11 @@ def _page(figures: dict[str, Any], cases: list[Case], usual: list[str]) -> str:
     kinds = {"model": "model folders", "run": "run folders", "recipe": "recipes", "data": "spreadsheets and archives"}
     rows = "\n".join(f"| {text} | {sum(case.kind == kind for case in cases)} |" for kind, text in kinds.items())
     return (
-        f"**{figures['effects']} effects of {figures['folders']} hostile folders, recipes and data files**, each opened "
-        "under `strace -f`: no program was started, no file outside the folder opened, none written anywhere, no "
-        f"connection made. {figures['refused']} were refused, with their file and key named; {figures['harmless']} contain "
-        "something that is never read, such as a pickle next to `model.safetensors` or a macro, and were opened "
-        "without it; "
+        f"**{figures['effects']} effects of {figures['folders']} hostile folders, recipes and data files**, each "
+        "opened under `strace -f`: no program was started, no file outside the folder opened, none written anywhere, "
+        f"no connection made. {figures['refused']} were refused, with their file and key named; {figures['harmless']} "
+        "contain something that is never read, such as a pickle next to `model.safetensors` or a macro, and were "
+        "opened without it; "
         f"{figures['unclear']} ended in another way.\n\n"
         f"| kind | number |\n| --- | ---: |\n{rows}\n\n"
         f"{figures['controls_seen']} of {figures['controls']} controls, which open a pickle, read and write outside "

@@ -52,7 +52,8 @@ def _events(content: IO[bytes]) -> Iterator[tuple[str, Element]]:
     depth = 0
     for block in blocks(content):
         parser.feed(block)
-        for event, element in parser.read_events():  # type: ignore[misc]
+        events: Iterator[tuple[str, Element]] = parser.read_events()  # type: ignore[assignment]
+        for event, element in events:
             depth += 1 if event == "start" else -1
             if depth > MAX_DEPTH:
                 raise ValueError(f"more than {MAX_DEPTH} elements are inside each other")
