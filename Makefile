@@ -152,7 +152,7 @@ proof-full-disk:  ## A disk full at N= sizes: a clear exit code, then a resume t
 	@$(PROOF) proofs/full_disk.py $(SIZE)
 
 .PHONY: proof-hostile
-proof-hostile:  ## N= hostile folders and recipes under strace: nothing is run, opened outside or called.
+proof-hostile:  ## N= hostile folders, recipes and data files under strace: nothing is run, opened outside or called.
 	@$(PROOF) proofs/hostile.py $(SIZE)
 
 .PHONY: proof-faults

@@ -64,7 +64,7 @@ def prove(typed: Typed, folder: Path, slack: float = 1.0) -> str:
     if "Traceback" in output:
         return f"a traceback: {output[-300:]}"
     if typed.quick and seconds > LIMIT * slack:
-        _, seconds = run(typed, folder)  # the bytecode is warm now
+        seconds = min(run(typed, folder)[1] for _ in range(3))  # with warm bytecode, and beside less other work
         if seconds > LIMIT * slack:
             return f"{seconds:.2f} s of CPU, expected at most {LIMIT * slack}"
     return ""

@@ -1,4 +1,4 @@
-"""Hostile model folders, runs and recipes under strace: nothing is run, nothing outside is opened, nobody is called.
+"""Hostile models, runs, recipes and data files under strace: nothing is run, nothing outside is opened, nobody called.
 
 A process that has the libraries loaded forks for each case, opens the folder there as warmstart does, and strace notes
 every program started, every file opened or changed and every connection. An effect is whatever is not the folder's own,
@@ -12,6 +12,7 @@ import json
 import os
 import pickle
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -32,7 +33,13 @@ from common import ROOT, arguments, finish, write_page
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from hostile import CASES, Case, Kind, Payload, open_it, save_benign, secret
+import hostile_files
+from hostile import CASES as FOLDER_CASES
+from hostile import Case, Kind, Payload, open_it, save_benign, secret
+
+CASES = [*FOLDER_CASES, *hostile_files.FILE_CASES]
+BOMB = 300 << 20
+"""Bytes that bombs unpack to."""
 
 SECONDS = 120
 """How long one case may take."""
@@ -54,7 +61,7 @@ def trace_me(work: Path, names: list[str]) -> None:
 
     transformers.logging.disable_progress_bar()
     benign = work / "benign"
-    for kind in ("model", "run", "recipe"):  # what is imported late is imported here
+    for kind in ("model", "run", "recipe", "data"):  # what is imported late is imported here
         open_it(kind, benign / kind)  # type: ignore[arg-type]
     kinds = {case.name: case.kind for case in CASES} | BENIGN
     for number, name in enumerate(names):
@@ -65,27 +72,31 @@ def trace_me(work: Path, names: list[str]) -> None:
     _mark(len(names))
 
 
-def _in_a_fork(do: Callable[[Path], Any], folder: Path) -> dict[str, str]:
+def _in_a_fork(do: Callable[[Path], Any], folder: Path) -> dict[str, Any]:
     read, write = os.pipe()
     child = os.fork()
     if not child:
         signal.alarm(SECONDS)
         os.dup2(write, 1)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         try:
             do(folder)
-            said = {"kind": "opened", "message": ""}
+            said: dict[str, Any] = {"kind": "opened", "message": ""}
         except BaseException as error:
             from warmstart.errors import WarmstartError
 
             kind = "refused" if isinstance(error, WarmstartError) else type(error).__name__
             said = {"kind": kind, "message": str(error)[:4000]}
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        said |= {"seconds": usage.ru_utime + usage.ru_stime, "megabytes": (usage.ru_maxrss - before) >> 10}
         os.write(write, json.dumps(said).encode())
         os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
         text = pipe.read()
     _, status = os.waitpid(child, 0)
-    found: dict[str, str] = json.loads(text) if text else {"kind": f"ended with {status}", "message": ""}
+    ended = {"kind": f"ended with {status}", "message": "", "seconds": SECONDS, "megabytes": 0}
+    found: dict[str, Any] = json.loads(text) if text else ended
     return found
 
 
@@ -111,7 +122,7 @@ CONTROLS: dict[str, Callable[[Path], Any]] = {
     "control: someone is called": _call,
 }
 
-BENIGN: dict[str, Kind] = {"benign: a model": "model", "benign: a run": "run", "benign: a recipe": "recipe"}
+BENIGN: dict[str, Kind] = {f"benign: a {kind}": kind for kind in ("model", "run", "recipe", "data")}
 """Opened first: what they read of the system is what opening any folder reads."""
 
 
@@ -133,7 +144,7 @@ def lay_out(work: Path, cases: list[Case]) -> list[str]:
     return names
 
 
-def trace(work: Path, names: list[str]) -> tuple[list[dict[str, str]], list[list[str]]]:
+def trace(work: Path, names: list[str]) -> tuple[list[dict[str, Any]], list[list[str]]]:
     """What became of each case, and the calls that strace noted of it."""
     notes, home = work / "strace", work / "home"
     home.mkdir()
@@ -207,7 +218,7 @@ def _libraries() -> list[Path]:
 LIBRARIES = _libraries()
 
 
-def judge(case: Case, said: dict[str, str]) -> str:
+def judge(case: Case, said: dict[str, Any]) -> str:
     """`refused` or `harmless` as the case expects, else `unclear`."""
     if not case.names:
         return "harmless" if said["kind"] == "opened" else "unclear"
@@ -219,11 +230,12 @@ def main() -> None:
     """Prove and report."""
     if "--inside" in sys.argv:
         return trace_me(Path(sys.argv[sys.argv.index("--inside") + 1]), json.load(sys.stdin))
-    args = arguments(__doc__ or "", len(CASES), "hostile folders and recipes")
+    args = arguments(__doc__ or "", len(CASES), "hostile folders, recipes and data files")
     if shutil.which("strace") is None:
         sys.exit("strace is not installed, and nothing else here sees what a process opens: apt-get install strace")
     step = len(CASES) / min(args.n, len(CASES))
     cases = [CASES[int(number * step)] for number in range(min(args.n, len(CASES)))]
+    hostile_files.BOMB = BOMB
     with tempfile.TemporaryDirectory() as name:
         work = Path(name).resolve()
         said, parts = trace(work, lay_out(work, cases))
@@ -241,27 +253,33 @@ def main() -> None:
                 print(f"{case.name}: {verdict}: {said[number]}", *found[:5], sep="\n  ", file=sys.stderr)
         controls = [any(effects(parts[number], places[number], usual)) for number in range(len(cases), len(parts))]
     figures = {"folders": len(cases), "effects": len(seen), **counts}
+    costs = [item for case, item in zip(cases, said, strict=False) if case.kind == "data"]
+    figures |= {"files": len(costs), "seconds": max((item["seconds"] for item in costs), default=0)}
+    figures |= {"megabytes": max((item["megabytes"] for item in costs), default=0)}
     figures |= {"controls": len(controls), "controls_seen": sum(controls)}
     if args.write:
         page = _page(figures, cases, sorted(map(str, usual)))
-        write_page("hostile", "Hostile folders and recipes", "make proof-hostile", page)
+        write_page("hostile", "Hostile folders, recipes and data files", "make proof-hostile", page)
     finish(figures)
     return None
 
 
-def _page(figures: dict[str, int], cases: list[Case], usual: list[str]) -> str:
-    kinds = {"model": "model folders", "run": "run folders", "recipe": "recipes"}
+def _page(figures: dict[str, Any], cases: list[Case], usual: list[str]) -> str:
+    kinds = {"model": "model folders", "run": "run folders", "recipe": "recipes", "data": "spreadsheets and archives"}
     rows = "\n".join(f"| {text} | {sum(case.kind == kind for case in cases)} |" for kind, text in kinds.items())
     return (
-        f"**{figures['effects']} effects of {figures['folders']} hostile folders and recipes**, each opened under "
-        "`strace -f`: no program was started, no file outside the folder opened, none written anywhere, no connection "
-        f"made. {figures['refused']} were refused, with their file and key named; {figures['harmless']} contain "
-        "something that is never read, such as a pickle next to `model.safetensors`, and were opened without it; "
+        f"**{figures['effects']} effects of {figures['folders']} hostile folders, recipes and data files**, each "
+        "opened under `strace -f`: no program was started, no file outside the folder opened, none written anywhere, "
+        f"no connection made. {figures['refused']} were refused, with their file and key named; {figures['harmless']} "
+        "contain something that is never read, such as a pickle next to `model.safetensors` or a macro, and were "
+        "opened without it; "
         f"{figures['unclear']} ended in another way.\n\n"
         f"| kind | number |\n| --- | ---: |\n{rows}\n\n"
         f"{figures['controls_seen']} of {figures['controls']} controls, which open a pickle, read and write outside "
         "the folder, and call an address, were detected. Apart from files of the interpreter and the libraries, "
         f"opening any folder, even a benign one, reads {' and '.join(f'`{path}`' for path in usual) or 'nothing'}. "
+        f"Of the {figures['files']} spreadsheets and archives, among them bombs of {BOMB >> 20} MB, none took more "
+        f"than {figures['seconds']:.1f} s of CPU and {figures['megabytes']:,} MB of memory. "
         "What is promised, and what is not: [Security](../explanation/security.md)."
     )
 

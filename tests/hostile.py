@@ -6,17 +6,19 @@ would make the file `ran` beside the folder; a path that was followed would open
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pickle
 import socket
 import struct
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-Kind = Literal["model", "run", "recipe"]
+Kind = Literal["model", "run", "recipe", "data"]
 CODE = "import os, pathlib\npathlib.Path({ran!r}).write_text('ran')\nos.system('touch ' + {ran!r})\n"
 
 
@@ -534,10 +536,42 @@ def save_benign(folder: Path) -> None:
     save_tiny(folder / "recipe" / "encoder")
     (folder / "recipe" / "recipe.yaml").write_text(PLAIN, encoding="utf-8")
     (folder / "recipe" / "train.csv").write_text("text,label\na good film,good\n", encoding="utf-8")
+    save_data(folder / "data")
+
+
+def save_data(folder: Path) -> None:
+    """Write a data file of each kind that is unpacked."""
+    import openpyxl
+    import zstandard
+
+    folder.mkdir()
+    rows = b"text,label\na good film,good\na bad film,bad\n"
+    (folder / "rows.csv.gz").write_bytes(gzip.compress(rows))
+    (folder / "rows.csv.zst").write_bytes(zstandard.compress(rows))
+    with zipfile.ZipFile(folder / "rows.csv.zip", "w") as archive:
+        archive.writestr("rows.csv", rows)
+    book = openpyxl.Workbook()
+    for line in rows.decode().splitlines():
+        book.active.append(line.split(","))
+    book.save(folder / "rows.xlsx")
+
+
+def read_rows(file: str) -> list[Any]:
+    """Read a data file as every verb does."""
+    from warmstart.data.findings import Findings
+    from warmstart.data.read import iter_rows
+    from warmstart.data.source import Source
+    from warmstart.tasks.classify import TASK
+
+    return list(iter_rows(Source((file,)), TASK.schema(TASK.options_class()), Findings()))
 
 
 def open_it(kind: Kind, folder: Path) -> None:
     """Do with a folder all that warmstart does with one of its kind."""
+    if kind == "data":
+        for file in sorted(folder.glob("rows.*")):
+            assert read_rows(str(file))
+        return
     import warmstart
     from warmstart.evaluation.run import RunFolder
     from warmstart.models.loading import load_as_saved, load_config, load_model, load_tokenizer

@@ -2,12 +2,14 @@
 
 The blocks of a page run in order in a folder of their own with a copy of `examples/`, without a network. Names on the
 Hub are folders there (see `ENCODERS` and `DATA_SETS`), which the libraries look for first, so commands run as they are
-printed. A block whose fence has `{.norun}` is only shown.
+printed. A block whose fence has `{.norun}` is only shown; one with `{.fails}` must be refused because of its data.
 """
 
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -23,7 +25,7 @@ from processes import finish, one_ray
 from tiny import VOCABULARY, save_japanese, save_tiny
 from warmstart import tasks
 from warmstart.cli.main import VERBS, load_verb
-from warmstart.errors import RecipeError
+from warmstart.errors import DataError, RecipeError
 from warmstart.options import Options, fields_of
 from warmstart.recipe import Recipe, load_recipe, load_sweep
 from warmstart.recipe.study import Study
@@ -58,6 +60,10 @@ class Block:
     language: str
     info: str
     text: str
+
+    @property
+    def fails(self) -> bool:
+        return ".fails" in self.info
 
     @property
     def runs(self) -> bool:
@@ -105,6 +111,8 @@ def stand_ins(tmp_path_factory):
     for name, architecture in ENCODERS.items():
         save_tiny(folder / name, architecture, words=words, num_hidden_layers=4)
     save_japanese(folder / JAPANESE)
+    export = [sys.executable, ROOT / "proofs" / "messy_export.py", folder / "export.csv", "--rows", "1000"]
+    subprocess.run(export, check=True)
     for name, files in DATA_SETS.items():
         (folder / name).mkdir(parents=True)
         for file, text in files.items():
@@ -122,7 +130,8 @@ def test_a_page_runs(page, environment, stand_ins, tmp_path):
             python.append(block)
             continue
         run(python, page, folder, environment)
-        check(["bash", "-euo", "pipefail", "-c", block.text], f"{name_of(page)}:{block.line}", folder, environment)
+        command, code = ["bash", "-euo", "pipefail", "-c", block.text], DataError.exit_code if block.fails else 0
+        check(command, f"{name_of(page)}:{block.line}", folder, environment, code)
     run(python, page, folder, environment)
 
 
@@ -137,11 +146,13 @@ def run(python: list[Block], page: Path, folder: Path, environment: dict[str, st
         python.clear()
 
 
-def check(command: list[str], where: str, folder: Path, environment: dict[str, str]) -> None:
+def check(command: list[str], where: str, folder: Path, environment: dict[str, str], code: int = 0) -> None:
     # `env` looks the command up in the PATH given here.
     with one_ray() if "--ray" in command[-1] else nullcontext():
         done = finish(["/usr/bin/env", *command], cwd=folder, env=environment)
-    assert done.returncode == 0, f"{where} left with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
+    assert done.returncode == code, (
+        f"{where} left with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
+    )
 
 
 def test_every_recipe_in_a_page_is_valid(tmp_path):

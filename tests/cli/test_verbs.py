@@ -119,15 +119,24 @@ def test_predict_keeps_the_columns_that_are_named(run, tmp_path):
     assert "text" not in json.loads(only)
 
 
+def test_predict_leaves_rows_without_text_out_if_asked(run, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("id,text\n1,good\n2,\n3,bad\n")
+    refused = CliRunner().invoke(app, ["predict", str(run.folder), "--file", str(path)])
+    assert "rows.csv:3: 'text' is empty" in str(refused.exception)
+    rows = call("predict", run.folder, "--file", path, "--drop", "empty").stdout.splitlines()
+    assert [json.loads(row)["id"] for row in rows] == ["1", "3"]
+
+
 def test_predict_replaces_no_file_and_writes_formulas_only_as_they_are(run, tmp_path):
     path, out = tmp_path / "rows.csv", tmp_path / "answers.csv"
-    path.write_text("text\n=1+1\ngood\n")
+    path.write_text("text,=2+2\n=1+1,x\ngood,y\n")
     call("predict", run.folder, "--file", path, "--out", out)
     assert out.read_text().splitlines()[1].startswith("=1+1,")
     again = CliRunner().invoke(app, ["predict", str(run.folder), "--file", str(path), "--out", str(out)])
     assert "exists; choose another, or pass --overwrite" in str(again.exception)
     call("predict", run.folder, "--file", path, "--out", out, "--overwrite", "--no-formulas")
-    assert out.read_text().splitlines()[1].startswith("'=1+1,")
+    assert [line.split(",")[:2] for line in out.read_text().splitlines()[:2]] == [["text", "'=2+2"], ["'=1+1", "x"]]
 
 
 def test_evaluate_gives_the_runs_numbers_on_its_own_rows_and_on_the_file(run, files):

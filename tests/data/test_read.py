@@ -129,11 +129,12 @@ FAULTS = [
     ("a.csv", "txt,label\na,b\n", {}, ":1: no column 'text'.*'txt', 'label'.*Did you mean 'txt'"),
     ("a.csv", "a,b\n", {"columns": {"text": "1", "label": "2"}}, "--no-header"),
     ("a.csv", "a,b\n", {"header": False}, "no column 'text'.*'1', '2'"),
+    ("a.csv", "a,b\nc,d\n", {}, "no column 'text'.*, nor 'label' for 'label'.*: --text NAME --label NAME"),
     ("a.csv", "text,label\n ,b\n", {}, ":2: 'text' is only whitespace"),
     ("a.csv", "text,label\n,b\n", {}, ":2: 'text' is empty"),
     ("a.csv", "text,label\na,b\nc,\n", {}, ":3: no answer in 'label'.*--drop unlabelled"),
     ("a.csv", "text,label\na\0b,c\n", {}, ":2: 'text' has a NUL character at position 2"),
-    ("a.csv", b"text,label\nab,c\ncaf" + b"\xe9,x\n", {}, r":3: byte 0xE9 at column 4 .*--encoding .*latin-1"),
+    ("a.csv", b"text,label\nab,c\ncaf" + b"\xe9,x\n", {}, r":3: byte 0xE9 at column 4 .*--encoding cp1252"),
     ("a.csv", "text,label\na,b\n".encode("utf-16"), {}, ":1: .*--encoding utf-16"),
     ("a.csv", "text,label\na,b\n".encode("utf-16-le"), {}, "NUL characters in the header.*utf-16-le"),
     ("a.csv", "text,label\na,b\n".encode("utf-8-sig"), {"encoding": "latin-1"}, ":1: .*--encoding utf-8"),
@@ -235,6 +236,16 @@ class TestFindings:
         again = Findings()
         again.extend(findings)
         assert again.as_json() == findings.as_json()
+
+    def test_blank_lines_and_rows_without_text_are_dropped_only_on_request(self, put, rows_of):
+        file = put("a.csv", "Nachricht,label\na,b\n\n,\nc,d\n")
+        with pytest.raises(DataError, match=r":3: a blank line between rows.*--drop empty"):
+            rows_of(file, columns={"text": "Nachricht"})
+        rows, findings = rows_of(file, drop=("empty",), columns={"text": "Nachricht"})
+        assert [row["text"] for row in rows] == ["a", "c"]
+        blank, empty = findings
+        assert (blank.location.line, blank.message) == (3, "no text; the row was dropped")
+        assert (empty.location.line, empty.message) == (4, "no text in 'Nachricht'; the row was dropped")
 
     def test_all_rows_unlabelled_is_an_error(self, put, rows_of):
         with pytest.raises(DataError, match=r"all 1 rows were dropped.*'labl'"):

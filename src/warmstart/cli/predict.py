@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -44,6 +45,12 @@ NoFormulas = Annotated[
         "@). By default texts are written as they are, for programs to read.",
     ),
 ]
+Drop = Annotated[
+    Literal["empty"] | None,
+    typer.Option(
+        "--drop", help="With --file, rows to leave out: empty ones, whose text is missing. By default they are errors."
+    ),
+]
 
 
 def command(
@@ -70,6 +77,7 @@ def command(
     encoding: options.Encoding = None,
     extra_columns: options.ExtraColumns = None,
     document: options.Document = None,
+    drop: Drop = None,
     overwrite: Overwrite = False,
     no_formulas: NoFormulas = False,
     engine: options.Engine = "torch",
@@ -92,6 +100,8 @@ def command(
 def _predict(run: str, texts: list[str], values: Values) -> None:
     reading = options.recipe_fields(values, options.READING)
     if values["ray"] is not None:
+        if values["drop"]:
+            raise RecipeError("--drop: with --ray, rows without a text are set aside; leave it out")
         bulk.label_corpus(run, reading, values)
         return
     bulk.refuse(values)
@@ -100,6 +110,8 @@ def _predict(run: str, texts: list[str], values: Values) -> None:
         raise RecipeError("predict: give texts, or --file with a file of them" + ("; not both" if file else ""))
     if values["keep_column"] and file is None:
         raise RecipeError("--keep-column: works only with --file or --ray; leave it out")
+    if values["drop"] and file is None:
+        raise RecipeError("--drop: works only with --file; leave it out")
     from warmstart.cli import answer_tables, reading_options, screen
     from warmstart.inference.answer_files import check_out
 
@@ -166,11 +178,12 @@ def _file(predictor: Any, source: Any, values: Values, shape: Any) -> None:
     out, schema = values["out"], predictor.task.schema(predictor.task.options).without_answers()
     kept = KeptColumns.of(source, schema, values["keep_column"])
     findings = Findings()
-    count = sum(1 for _ in iter_rows(kept.source, kept.schema, findings))
+    rows = partial(iter_rows, kept.source, kept.schema, drop=[values["drop"]] if values["drop"] else [])
+    count = sum(1 for _ in rows(findings))
     with screen.Bars().bar("predicting", count) as bar:
 
         def answered() -> Any:
-            for row in FileAnswers(predictor, kept, shape).stream(iter_rows(kept.source, kept.schema, Findings())):
+            for row in FileAnswers(predictor, kept, shape).stream(rows(Findings())):
                 bar.advance()
                 yield without_formulas(row) if values["no_formulas"] else row
 

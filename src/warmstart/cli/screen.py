@@ -28,6 +28,8 @@ from warmstart.text.windows import Truncation, Window
 
 SHOWN = 3
 """Findings of each kind that are printed."""
+SHOWN_DIFFERENT = 10
+"""The same, where each has another message, such as one for each misspelt label."""
 console = Console()
 errors = Console(stderr=True)
 
@@ -117,10 +119,13 @@ def findings(remarks: Iterable[Finding]) -> None:
     """Print findings: the first few of each kind, and how many more there are."""
     style = {"error": "red", "warning": "yellow", "note": "dim"}
     seen: Counter[str] = Counter()
+    messages: set[tuple[str, str]] = set()
     more: Counter[str] = Counter()
     for finding in remarks:
         seen[finding.kind] += 1
-        if seen[finding.kind] > SHOWN:
+        known = (finding.kind, finding.message) in messages
+        messages.add((finding.kind, finding.message))
+        if seen[finding.kind] > (SHOWN if known else SHOWN_DIFFERENT):
             more[finding.kind] += finding.count
             continue
         at = f"{finding.location}: " if finding.location.file else ""

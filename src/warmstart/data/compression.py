@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 from warmstart.errors import DataError, Location, MissingExtraError
 
 SUFFIXES = (".gz", ".zip", ".zst")
-MAX_RATIO, FREE_BYTES = 250, 1 << 28
+MAX_RATIO, FREE_BYTES = 250, 1 << 26
 """Data that grows more than so many times when it is unpacked is refused past so many bytes: text compresses 3 to 20
 times, a bomb a thousand times and more."""
 _ZSTD_CHUNK = 1 << 11
@@ -45,9 +45,13 @@ def unpacked(raw: BinaryIO, file: str, size: int) -> io.BufferedReader:
     return io.BufferedReader(_Unpacked(raw, file, kind, size), 1 << 18)
 
 
-def check_growth(file: str, size: int, content: int) -> None:
-    """Refuse a file of some size whose content is that of a bomb."""
-    if content > FREE_BYTES and content > MAX_RATIO * size:
+def check_growth(file: str, size: int, content: int, free: int | None = None) -> None:
+    """Refuse a file of some size whose content is that of a bomb.
+
+    Args:
+        free: Bytes that any file may unpack to; `FREE_BYTES` by default.
+    """
+    if content > (FREE_BYTES if free is None else free) and content > MAX_RATIO * size:
         raise DataError(
             f"unpacks to more than {content >> 20:,} MB, over {MAX_RATIO} times its size. Expected data: unpack it "
             "yourself if you trust it.",

@@ -10,7 +10,12 @@ from warmstart.data.findings import Findings
 from warmstart.errors import Location
 
 Droppable = Literal["unlabelled", "empty"]
-_DROPPABLE: dict[str, Droppable] = {"answer-missing": "unlabelled", "text-empty": "empty", "text-blank": "empty"}
+_DROPPABLE: dict[str, Droppable] = {
+    "answer-missing": "unlabelled",
+    "text-empty": "empty",
+    "text-blank": "empty",
+    "blank-line": "empty",
+}
 """The faults that a row may be dropped for."""
 DROPPABLE = tuple(dict.fromkeys(_DROPPABLE.values()))
 _DONE: dict[Droppable, str] = {"unlabelled": "no answer", "empty": "no text"}
@@ -31,7 +36,8 @@ class FaultHandler:
         """Deal with the fault of one row, which is left out unless this raises."""
         kind = _DROPPABLE.get(fault.kind)
         if kind in self._drop and kind is not None:
-            self._findings.add(kind, "warning", f"{_DONE[kind]} in {fault.column!r}; the row was dropped", location)
+            where = f" in {fault.column!r}" if fault.column else ""
+            self._findings.add(kind, "warning", f"{_DONE[kind]}{where}; the row was dropped", location)
             self.dropped[kind] += 1
         elif self._collect:
             self._findings.add(fault.kind, "error", str(fault), location)

@@ -130,7 +130,7 @@ READING = _table(
     {
         "line-ends": "some lines end in CR LF, others in LF",
         "unlabelled": "rows without an answer were dropped, as requested",
-        "empty": "rows without text were dropped, as requested",
+        "empty": "blank rows and rows without text were dropped, as requested",
         "extra-cells": "cells beyond those of the first row were ignored, as requested",
         "label-space": "a label starts or ends with whitespace, which is left out only around a separator of labels",
         "label-repeated": "a label occurs twice in one row",

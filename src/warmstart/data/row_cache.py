@@ -29,7 +29,7 @@ from warmstart.storage.json_files import JsonObject
 ROWS = "rows.arrow"
 STEP = 10_000
 """Rows between two moves of the progress bar."""
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 """Part of every key: raise it when reading or storing changes, and old folders are no longer found."""
 
 Stamps = dict[str, tuple[int, int]]

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from warmstart.data import structured_values as structures
@@ -37,7 +38,7 @@ class RowConverter:
         self._check = check
         self._types: dict[str, set[type]] = {}
         self._fields = [
-            (first.target, self._converter(first.target), 1 + len(rest) if first.part else 0)
+            (first.target, self._converter(_named_as_in_file(first)), 1 + len(rest) if first.part else 0)
             for _, (first, *rest) in itertools.groupby(columns, lambda column: column.target.name)
         ]
         self._choices = [column.target.name for column in columns if column.target.kind == "choice"]
@@ -142,6 +143,11 @@ class RowConverter:
             seen.add(type(value))
             names = " and ".join(sorted(kind.__name__ for kind in seen))
             self.notes.append(("label-types", f"{column.name!r} holds {names} values; each becomes its text"))
+
+
+def _named_as_in_file(column: FileColumn) -> Column:
+    """The schema's column under the name by which the user knows it, for messages."""
+    return column.target if column.part else replace(column.target, name=column.name)
 
 
 def _text(column: Column, value: Value) -> str:

@@ -184,19 +184,31 @@ def file_columns(source: Source, schema: Schema) -> tuple[FileColumn, ...]:
     return tuple(columns)
 
 
-def missing_column(column: FileColumn, known: list[str], source: Source) -> Fault:
-    """The fault of a file, or an object in one, that has no such column."""
+def missing_columns(columns: Sequence[FileColumn], known: list[str], source: Source) -> Fault | None:
+    """The fault of a file that has not all columns, or none; of several that are missing, all are named."""
+    missing = [column for column in columns if column.name not in known]
+    return missing_column(missing[0], known, source, missing[1:]) if missing else None
+
+
+def missing_column(column: FileColumn, known: list[str], source: Source, also: Sequence[FileColumn] = ()) -> Fault:
+    """The fault of a file, or an object in one, that has no such column, nor some others."""
     listed = ", ".join(map(repr, known[:40])) + (f" and {len(known) - 40} more" if len(known) > 40 else "")
     hint = nearest(column.name, known)
     hint = f" {hint[0].upper()}{hint[1:]}" if hint.startswith("did") else ""
     if source.header and column.name.isdigit():
         hint += " If the file has no header row, pass --no-header (data.header: false)."
     target = column.target
-    option = f"--{target.name} NAME" if target.name in ("text", "pair", "label") else f"--column {target.name}=NAME"
+    others = "".join(f", nor {other.name!r} for {other.target.name!r}" for other in also)
+    options = dict.fromkeys(_option(missing.target.name) for missing in (column, *also))
     return Fault(
-        f"no column {column.name!r} for {target.name!r} ({target.meaning}). "
+        f"no column {column.name!r} for {target.name!r} ({target.meaning}){others}. "
         f"The file has {listed or 'none'}.{hint} "
-        f"Give the right one: {option} (data.columns.{target.name}).",
+        f"Give the right one: {' '.join(options)} (data.columns{'' if others else f'.{target.name}'}).",
         "column-missing",
         column.name,
     )
+
+
+def _option(column: str) -> str:
+    """How the file's name for a column of the task is given."""
+    return f"--{column} NAME" if column in ("text", "pair", "label") else f"--column {column}=NAME"

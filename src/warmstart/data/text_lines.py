@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from warmstart.data.compression import disguised, unpacked
+from warmstart.data.compression import compression_of, disguised, unpacked
 from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
 from warmstart.errors import DataError, Location
@@ -94,7 +94,9 @@ def _check_start(file: str, head: bytes, encoding: str) -> None:
     """Refuse bytes at the start that contradict the stated encoding."""
     if suffix := disguised(head):
         advice = f"rename the file to {file}{suffix}"
-        if suffix == ".zip":
+        if compression_of(file):
+            advice = "unpack it, as it is compressed twice"
+        elif suffix == ".zip":
             advice += ", or, if it is a spreadsheet, to one that ends in .xlsx or .ods"
         problem = f"holds compressed bytes ({suffix[1:]}). Expected text: {advice}"
         raise DataError(problem, "compression", location=Location(file))
@@ -134,7 +136,7 @@ def _undecodable(file: str, encoding: str) -> DataError:
             column = len(text) - text.rfind("\n") if "\n" in text else column + len(text)
             if not chunk:
                 break
-    advice = "cp1252 or latin-1" if codecs.lookup(encoding).name == "utf-8" else "utf-8"
+    advice = "cp1252" if codecs.lookup(encoding).name == "utf-8" else "utf-8"
     return DataError(
         f"{byte} at column {column} is not {encoding} ({reason}). If the file is in another "
         f"encoding, state it, for example --encoding {advice} (data.encoding).",

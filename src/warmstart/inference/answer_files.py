@@ -39,11 +39,12 @@ def write_answers(answers: Answers, path: Path) -> int:
 
 
 def without_formulas(answer: Mapping[str, Value]) -> dict[str, Value]:
-    """An answer whose cells no spreadsheet takes for formulas: a text that begins like one gets a `'` before it."""
-    return {
-        name: f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
-        for name, value in flat(answer).items()
-    }
+    """An answer no cell of which a spreadsheet takes for a formula: a text or name that begins like one gets a `'`."""
+    return {str(_quoted(name)): _quoted(value) for name, value in flat(answer).items()}
+
+
+def _quoted(value: Value) -> Value:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
 
 
 def flat(answer: Mapping[str, Value]) -> dict[str, Value]:

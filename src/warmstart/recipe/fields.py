@@ -120,8 +120,8 @@ class DataOptions(Options):
     nothing. The prompt counts as the beginning of the text, also where the text is truncated or sliced. For `classify`
     and `score`; `rank` has `query_prompt` and `document_prompt`, and other tasks take none."""
     drop: list[Literal["unlabelled", "empty", "leaked"]] = []
-    """Rows to leave out, counted and recorded: `unlabelled` training rows, `empty` rows, whose text is missing, and
-    `leaked` training rows, which are also in dev or test."""
+    """Rows to leave out, counted and recorded: `unlabelled` training rows, `empty` rows, which are blank or have no
+    text, and `leaked` training rows, which are also in dev or test."""
     split: SplitOptions = SplitOptions()
     """Rows held out from the training file for test and dev, if those have no file of their own."""
     fraction: Annotated[float, Field(gt=0, le=1)] = 1.0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
-from warmstart.data.source import FileColumn, Format, Record, Source, missing_column
+from warmstart.data.source import FileColumn, Format, Record, Source, missing_columns
 from warmstart.data.text_lines import BlankLines, read_lines
 from warmstart.errors import Location
 
@@ -119,9 +119,8 @@ def records(
         if isinstance(cells, Fault):
             raise cells
         names = column_names(cells, source)
-        for column in columns:
-            if column.name not in names:
-                raise _other_delimiter(names, dialect) or missing_column(column, names, source)
+        if missing := missing_columns(columns, names, source):
+            raise _other_delimiter(names, dialect) or missing
     except Fault as header_fault:
         raise header_fault.at(Location(file, line)) from None
     indices = [names.index(column.name) for column in columns]
@@ -157,7 +156,7 @@ def _other_delimiter(names: list[str], dialect: Dialect) -> Fault | None:
 
 def _strict_rows(file: str, rows: Iterable[ParsedRow], findings: Findings) -> Iterator[tuple[int, list[str] | Fault]]:
     """The line and the cells of every row, or its fault; a blank line that a row follows is one."""
-    blank = BlankLines(file, "rows", "Expected a row: remove the line or fill it.")
+    blank = BlankLines(file, "rows", "Expected a row: remove the line, or pass --drop empty.")
     ends = _LineEnds()
     for line, _, cells, end, fault in rows:
         if fault:

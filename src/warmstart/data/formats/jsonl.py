@@ -20,7 +20,7 @@ def records(file: str, source: Source, columns: Sequence[FileColumn], findings: 
     """Yield each object's line and its values in `columns`; a missing key of an answer counts as null."""
     inputs = [column for column in columns if not column.target.answer and column.target.kind != "any"]
     names = [column.name for column in columns]
-    blank = BlankLines(file, "objects", "Expected an object: remove the line.")
+    blank = BlankLines(file, "objects", "Expected an object: remove the line, or pass --drop empty.")
     for number, line in enumerate(read_lines(file, source.encoding, findings), 1):
         if line.isspace():
             blank.add(number)

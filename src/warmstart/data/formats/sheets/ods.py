@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
-from xml.etree.ElementTree import Element, ParseError, XMLPullParser
+from xml.etree.ElementTree import Element, XMLPullParser
 
 from warmstart.data.compression import check_growth
 from warmstart.data.findings import Findings
-from warmstart.data.formats.sheets.container import check_container, choose_sheet, unreadable
+from warmstart.data.formats.sheets.container import (
+    FREE_BYTES,
+    LIBRARY_ERRORS,
+    MAX_COLUMNS,
+    MAX_ROWS,
+    check_container,
+    choose_sheet,
+    unreadable,
+)
+from warmstart.data.formats.sheets.xml_parts import blocks
 
-MAX_ROWS, MAX_COLUMNS = 1 << 20, 1 << 14
-"""The size of a sheet in LibreOffice."""
 MAX_SPACES = 10_000
 """Spaces in a row, of which the file stores only the number."""
 _TABLE, _TEXT = ("{urn:oasis:names:tc:opendocument:xmlns:" + name + ":1.0}" for name in ("table", "text"))
 _ANNOTATION = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}annotation"
 _CONTENT = "content.xml"
-_BLOCK = 1 << 16
+MAX_DEPTH = 64
+"""Elements inside each other; a sheet has fewer than 20."""
 
 
 @contextmanager
@@ -35,20 +42,22 @@ def open_sheet(file: str, sheet: str | None, findings: Findings) -> Iterator[Ite
             chosen = choose_sheet(file, names, sheet)
             with archive.open(_CONTENT) as content:
                 yield _Rows(file).of(content, chosen)
-    except (KeyError, ParseError, zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError) as error:
+    except LIBRARY_ERRORS as error:
         raise unreadable(file, error) from error
 
 
 def _events(content: IO[bytes]) -> Iterator[tuple[str, Element]]:
-    """Elements as they start and end; a document type, which could define entities, is refused."""
+    """Elements as they start and end."""
     parser: XMLPullParser[Element] = XMLPullParser(("start", "end"))
-    before = b""
-    while block := content.read(_BLOCK):
-        if b"<!DOCTYPE" in before[-16:] + block:
-            raise ValueError("it has a document type")
-        before = block
+    depth = 0
+    for block in blocks(content):
         parser.feed(block)
-        yield from parser.read_events()  # type: ignore[misc]
+        events: Iterator[tuple[str, Element]] = parser.read_events()  # type: ignore[assignment]
+        for event, element in events:
+            depth += 1 if event == "start" else -1
+            if depth > MAX_DEPTH:
+                raise ValueError(f"more than {MAX_DEPTH} elements are inside each other")
+            yield event, element
 
 
 def _tables(content: IO[bytes]) -> Iterator[tuple[str, Element]]:
@@ -85,7 +94,7 @@ class _Rows:
                 if number + count > MAX_ROWS and any(cells):
                     raise ValueError(f"it has more than {MAX_ROWS:,} rows")
                 self._characters += count * (len(cells) + sum(map(len, cells)))
-                check_growth(self._file, self._size, self._characters)
+                check_growth(self._file, self._size, self._characters, FREE_BYTES)
                 for again in range(count if any(cells) else 1):
                     yield number + again + 1, list(cells)
                 number += count

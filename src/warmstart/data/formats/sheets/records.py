@@ -10,7 +10,7 @@ from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
 from warmstart.data.formats.delimited import column_names
 from warmstart.data.formats.sheets import ods, xlsx
-from warmstart.data.source import FileColumn, Record, Source, format_of, missing_column
+from warmstart.data.source import FileColumn, Record, Source, format_of, missing_columns
 from warmstart.errors import Location
 
 Rows: TypeAlias = Iterator[tuple[int, list[str]]]
@@ -32,9 +32,8 @@ def records(file: str, source: Source, columns: Sequence[FileColumn], findings: 
             raise cells.at(Location(file, number, "row "))
         try:
             names = column_names(cells, source)
-            for column in columns:
-                if column.name not in names:
-                    raise missing_column(column, names, source)
+            if missing := missing_columns(columns, names, source):
+                raise missing
         except Fault as fault:
             raise fault.at(Location(file, number, "row ")) from None
         indices = [names.index(column.name) for column in columns]
@@ -94,6 +93,9 @@ def _without_blank_ends(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple
             blank = blank or number
             continue
         if blank:
-            yield blank, Fault("a blank row between rows. Expected a row: remove it or fill it.", "blank-line")
+            yield (
+                blank,
+                Fault("a blank row between rows. Expected a row: remove it, or pass --drop empty.", "blank-line"),
+            )
             blank = 0
         yield number, list(cells)

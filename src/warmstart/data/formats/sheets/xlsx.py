@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import warnings
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from xml.etree.ElementTree import ParseError
+from pathlib import Path
 
+from warmstart.data.compression import check_growth
 from warmstart.data.findings import Findings
-from warmstart.data.formats.sheets.container import check_container, choose_sheet, unreadable
+from warmstart.data.formats.sheets.container import (
+    FREE_BYTES,
+    LIBRARY_ERRORS,
+    MAX_ROWS,
+    check_container,
+    choose_sheet,
+    unreadable,
+)
 from warmstart.data.formats.sheets.number_formats import CellTexts
 from warmstart.errors import MissingExtraError
-
-_LIBRARY_ERRORS = (KeyError, ValueError, TypeError, AttributeError, IndexError, OSError, ParseError, zipfile.BadZipFile)
-"""What openpyxl raises at a file that is not as it should be."""
 
 
 @contextmanager
@@ -30,7 +34,7 @@ def open_sheet(file: str, sheet: str | None, findings: Findings) -> Iterator[Ite
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about styles and extensions, which are not read
             book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-    except _LIBRARY_ERRORS as error:
+    except LIBRARY_ERRORS as error:
         raise unreadable(file, error) from error
     try:
         names = [worksheet.title for worksheet in book.worksheets]
@@ -45,14 +49,17 @@ def open_sheet(file: str, sheet: str | None, findings: Findings) -> Iterator[Ite
 
 def _rows(file: str, worksheet: object, texts: CellTexts) -> Iterator[tuple[int, list[str]]]:
     rows = worksheet.iter_rows()  # type: ignore[attr-defined]
-    number = 0
+    number, width, size = 0, 0, Path(file).stat().st_size
     while True:
         try:
             cells = next(rows, None)
             if cells is None:
                 return
-            number += 1
+            number, width = number + 1, width + len(cells)
+            if number > MAX_ROWS:
+                raise ValueError(f"it has more than {MAX_ROWS:,} rows")
+            check_growth(file, size, width, FREE_BYTES)  # a row is padded up to its last cell
             values = [texts.of(cell.value, getattr(cell, "number_format", "General"), number) for cell in cells]
-        except _LIBRARY_ERRORS as error:
+        except LIBRARY_ERRORS as error:
             raise unreadable(file, error) from error
         yield number, values
