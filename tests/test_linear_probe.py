@@ -223,11 +223,16 @@ def test_a_head_of_ours_is_read_as_the_encoder_was_trained(files, tmp_path):
     assert json.loads((run.model / "config.json").read_text())["pooling"] == "cls"
 
 
-def test_the_names_of_labels_count_as_rows_and_are_never_held_out():
-    vectors = np.array([[1.0, 0.1], [0.9, 0.0], [0.8, -0.1], [1.0, 0.0]], dtype=np.float32)
-    targets = np.array([0, 0, 1, 1])
-    names = np.array([[0.0, 1.0], [0.0, -1.0]], dtype=np.float32), np.array([0, 1])
-    probe = fit_probe(vectors, targets, "logistic", 2, label_names=names)
-    assert probe.outputs(names[0]).argmax(axis=1).tolist() == [0, 1]
-    assert probe.rows == 4
-    assert sorted(row for rows, _ in probe.held_out for row in rows) == [0, 1, 2, 3]
+def test_the_names_of_labels_count_as_rows_where_that_helps():
+    labels = 4
+    chance = np.random.default_rng(0)
+    centres = chance.normal(size=(labels, 16)).astype(np.float32)
+    targets = np.repeat(np.arange(labels), 3)
+    vectors = centres[targets] + chance.normal(size=(len(targets), 16)).astype(np.float32) * 1.5
+    good, bad = (centres, np.arange(labels)), (centres[::-1].copy(), np.arange(labels))
+    probe = fit_probe(vectors, targets, "logistic", labels, label_names=good)
+    assert probe.names_used
+    assert probe.outputs(centres).argmax(axis=1).tolist() == [0, 1, 2, 3]
+    assert probe.rows == len(targets)
+    assert sorted(row for rows, _ in probe.held_out for row in rows) == list(range(len(targets)))
+    assert not fit_probe(vectors, targets, "logistic", labels, label_names=bad).names_used

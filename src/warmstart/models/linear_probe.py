@@ -74,6 +74,8 @@ class LinearProbe:
     held_out: tuple[tuple[list[int], Vectors], ...]
     """Of each fold of the cross-validation the rows that were held out, and their outputs; empty where a label has too
     few rows for folds."""
+    names_used: bool = False
+    """Whether it was fitted to the names of labels as well."""
 
     def outputs(self, vectors: Vectors) -> Vectors:
         """Logits, or numbers."""
@@ -90,7 +92,7 @@ def fit_head(
 ) -> LinearProbe:
     """Fit a probe of a known strength; `fit_probe` chooses it."""
     weight, bias = _Solver(kind, outputs, _scale(vectors), label_names).solve(vectors, targets, strength)
-    return LinearProbe(weight, bias, strength, len(targets), ())
+    return LinearProbe(weight, bias, strength, len(targets), (), label_names is not None)
 
 
 def fit_probe(
@@ -106,27 +108,47 @@ def fit_probe(
     Args:
         targets: Ids of labels; a matrix of 0 and 1 with a column for each label; or numbers.
         outputs: How many outputs the head has: labels, or 1.
-        label_names: Examples that are fitted to as well, and never held out.
+        label_names: Examples that are fitted to as well, and never held out, where that predicts held-out rows better.
     """
-    solver = _Solver(kind, outputs, _scale(vectors), label_names)
     chosen = np.array(sample_rows(labels_of(targets, kind), len(targets), MAX_FOLD_ROWS, seed))
     folds = _folds(targets[chosen], kind, seed)
-    strength = STRENGTHS[kind][1]
-    held_out: tuple[tuple[list[int], Vectors], ...] = ()
-    if folds:
-        tried = {
-            one: tuple(
-                (test, solver.predict(vectors[chosen], targets[chosen], (train, test), one)) for train, test in folds
-            )
-            for one in STRENGTHS[kind]
-        }
-        losses = {
-            one: np.mean([mean_loss(out, targets[chosen][test], kind) for test, out in parts])
-            for one, parts in tried.items()
-        }
-        strength = min(losses, key=losses.__getitem__)
-        held_out = tuple((chosen[test].tolist(), out) for test, out in tried[strength])
-    return replace(fit_head(vectors, targets, kind, outputs, strength, label_names), held_out=held_out)
+    if not folds:
+        return fit_head(vectors, targets, kind, outputs, STRENGTHS[kind][1])
+    plain = _Solver(kind, outputs, _scale(vectors))
+    trials = [_cross_validate(plain, vectors[chosen], targets[chosen], folds, one) for one in STRENGTHS[kind]]
+    best = min(trials, key=lambda trial: trial.loss)
+    if label_names is not None:
+        named = replace(plain, label_names=label_names)
+        best = min(
+            best,
+            _cross_validate(named, vectors[chosen], targets[chosen], folds, best.strength),
+            key=lambda trial: trial.loss,
+        )
+    held_out = tuple((chosen[test].tolist(), out) for test, out in best.held_out)
+    probe = fit_head(vectors, targets, kind, outputs, best.strength, best.solver.label_names)
+    return replace(probe, held_out=held_out)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What a solver of some strength predicts for held-out rows."""
+
+    solver: _Solver
+    strength: float
+    held_out: list[tuple[NDArray[np.int64], Vectors]]
+    loss: float
+
+
+def _cross_validate(
+    solver: _Solver,
+    vectors: Vectors,
+    targets: Targets,
+    folds: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    strength: float,
+) -> _Trial:
+    held_out = [(test, solver.predict(vectors, targets, (train, test), strength)) for train, test in folds]
+    loss = float(np.mean([mean_loss(out, targets[test], solver.kind) for test, out in held_out]))
+    return _Trial(solver, strength, held_out, loss)
 
 
 def mean_loss(outputs: Vectors, targets: Targets, kind: ProbeKind) -> float:

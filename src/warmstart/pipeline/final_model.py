@@ -60,7 +60,7 @@ class FinalModel:
             for key, tensor in self.after.items()
         }
         self.model.load_state_dict(mean)
-        self.start.refit(self.probe.strength, progress)
+        self.start.refit(self.probe, progress)
 
 
 def choose_final(predictor: Predictor, dev: Table, final: FinalModel | None, progress: Progress) -> FinalModelRecord:

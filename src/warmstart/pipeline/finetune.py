@@ -273,7 +273,7 @@ def finetune(
     if ready.lora:
         merge_lora(loaded.model)
     if ready.refit and probed is not None and trained.steps:
-        probed.start.refit(probed.record.strength, progress)
+        probed.start.refit(probed.record, progress)
     final = None
     if before and probed is not None:
         final = FinalModel(loaded.model, before, copy_weights(loaded.model), probed.start, probed.record)

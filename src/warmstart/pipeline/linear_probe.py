@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -101,16 +101,18 @@ class ProbeStart:
         """Put into the head what training starts from: a solution that leaves the encoder something to learn."""
         self._put(load_file(folder / FOLDER / START))
 
-    def refit(self, strength: float, progress: Progress) -> None:
+    def refit(self, record: ProbeRecord, progress: Progress) -> None:
         """Fit the head anew to the features that the encoder gives now, by the strength of the first probe.
 
         Its own cross-validation would mislead: the encoder has learned from the rows that are held out.
         """
         vectors, labels, _ = self._read(None, progress)
         task, outputs = cast(HasLinearProbe, self.writer.task), self.writer.model.num_labels
+        strength = record.strength
         if task.probe_kind != "ridge":
             strength = max(strength / REFIT_FACTOR, START_STRENGTH)
-        self._put(head_tensors(fit_head(vectors, labels, task.probe_kind, outputs, strength, self._label_names())))
+        names = self._label_names() if record.label_names else None
+        self._put(head_tensors(fit_head(vectors, labels, task.probe_kind, outputs, strength, names)))
 
     def _put(self, tensors: dict[str, torch.Tensor]) -> None:
         head = cast("PooledForSequenceClassification", self.writer.model).classifier
@@ -148,7 +150,8 @@ class ProbeStart:
         kind, outputs = task.probe_kind, self.writer.model.num_labels
         names = self._label_names()
         probe = fit_probe(vectors, labels, kind, outputs, self.seed, names)
-        start = probe if kind == "ridge" else fit_head(vectors, labels, kind, outputs, START_STRENGTH, names)
+        used = names if probe.names_used else None
+        start = probe if kind == "ridge" else fit_head(vectors, labels, kind, outputs, START_STRENGTH, used)
         record = make_record(
             self._scores(probe, chosen),
             method=_METHODS[kind],
@@ -158,7 +161,7 @@ class ProbeStart:
             metric=self.writer.task.headline,
             seconds=time.monotonic() - started,
         )
-        publish_probe(record, probe, start, target, progress)
+        publish_probe(replace(record, label_names=probe.names_used), probe, start, target, progress)
 
     def _scores(self, probe: LinearProbe, chosen: Targets) -> list[float]:
         """The headline on the rows of each fold that were held out."""

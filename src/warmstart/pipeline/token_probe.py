@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warmstart.evaluation.evaluate import predict_rows
+from warmstart.evaluation.records.linear_probe import ProbeRecord
 from warmstart.inference.engines.torch import TorchEngine
 from warmstart.inference.predictor import Predictor
 from warmstart.models.linear_probe import (
@@ -49,10 +50,10 @@ Numbers = NDArray[np.int64]
 class TokenProbeStart(ProbeStart):
     """Starts a head over tokens from its linear probe; `rows` and `features` are windows of texts."""
 
-    def refit(self, strength: float, progress: Progress) -> None:
+    def refit(self, record: ProbeRecord, progress: Progress) -> None:
         """Fit the head anew to the states that the encoder gives now, with the strength of the first probe."""
         tokens = self._tokens(None, progress)
-        self._put(head_tensors(tokens.fit(slice(None), self.writer.model.num_labels, strength)))
+        self._put(head_tensors(tokens.fit(slice(None), self.writer.model.num_labels, record.strength)))
 
     def _tokens(self, features: Dataset | None, progress: Progress) -> _Tokens:
         """The scored tokens of all texts, or of a sample."""

@@ -16,8 +16,8 @@ from warmstart.experiments.repeat import repeat
 from warmstart.models.loading import load_config
 from warmstart.models.precision import resolve_precision
 from warmstart.options import Values
-from warmstart.pipeline.fingerprint import fingerprint, settings
-from warmstart.recipe import Recipe
+from warmstart.pipeline.fingerprint import fingerprint
+from warmstart.recipe import Recipe, flat
 from warmstart.recipe.study import Study, StudyMethod
 from warmstart.runtime.environment import environment
 from warmstart.runtime.progress import Progress, silent
@@ -136,7 +136,7 @@ class StudyRunner:
         else:
             here = environment()["versions"]
             of |= {
-                "recipe": dict(settings(recipe)),
+                "recipe": _own_settings(recipe),
                 "revision": self.study.all_methods()[one.method].revision,
                 "precision": resolve_precision(recipe.training.precision, load_config(self.model)),
                 **{name: here[name] for name in VERSIONS},
@@ -154,6 +154,12 @@ class StudyRunner:
         if not path.is_file():
             raise RecipeError(f"{path}: sets.{cell.set}.{part} is missing; prepare the sets first")
         return path.resolve()
+
+
+def _own_settings(recipe: Recipe) -> Values:
+    """What a recipe sets itself, but for its files and model: a field that is new in warmstart changes no figure."""
+    own = flat(recipe.model_dump(mode="json", exclude_defaults=True))
+    return {name: value for name, value in own.items() if name not in ("model", "data.train", "data.test")}
 
 
 @cache

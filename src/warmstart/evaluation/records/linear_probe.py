@@ -27,6 +27,8 @@ class ProbeRecord:
     """Half the width of the 95% t interval over the folds."""
     seconds: float
     """Time for features, cross-validation and fit."""
+    label_names: bool = False
+    """Whether it was fitted to the names of labels as well, since that predicted held-out rows better."""
 
     @property
     def sentence(self) -> str:
