@@ -58,7 +58,5 @@ def test_the_command_line_refuses_with_a_message_and_no_traceback(tmp_path):
         case.make(folder)
         [file] = folder.iterdir()
         done = CliRunner().invoke(app, ["check", str(file)])
-        # A single file that cannot be read at all is refused before it is checked.
-        assert isinstance(done.exception, DataError)
-        assert DataError.exit_code == 4
-        assert str(done.exception).startswith(f"{file}: ")
+        assert done.exit_code == 4
+        assert f"error {file}: " in done.stderr

@@ -270,7 +270,7 @@ def test_every_synonym_of_an_option_is_for_an_option_that_a_verb_has():
 
 def test_verbs_from_elsewhere_are_not_ours():
     assert not set(synonyms.VERBS) & set(VERBS)
-    assert set(synonyms.VERBS.values()) <= {*VERBS, "--version"}
+    assert set(synonyms.VERBS.values()) <= {*VERBS, "--version", "--help"}
 
 
 def test_the_version():

@@ -51,7 +51,7 @@ def command(
     values = dict(locals())
     changes = {**options.recipe_fields(values, options.DATA), **options.parse_sets(set_)}
     recipe = _recipe(files, changes)
-    _refuse_early(recipe)
+    _refuse_early(recipe, json)
     parts = _check(recipe, id_, model is not None)
     errors = sum(finding.count for finding in parts.findings if finding.severity == "error")
     if json:
@@ -75,8 +75,8 @@ def _recipe(files: list[str], changes: Values) -> Recipe:
     return make_recipe({"model": NO_MODEL, **changes, "data.train": files})
 
 
-def _refuse_early(recipe: Recipe) -> None:
-    """Refuse a single file that cannot be read at all, before torch is imported."""
+def _refuse_early(recipe: Recipe, json: bool) -> None:
+    """Report a single file that cannot be read at all, before torch is imported."""
     from warmstart import tasks
     from warmstart.data.source import Source
     from warmstart.pipeline.preflight import PARTS, check_source
@@ -84,7 +84,25 @@ def _refuse_early(recipe: Recipe) -> None:
     tasks.check_name(recipe.task.name)
     readings = [reading for reading in map(recipe.data.reading, PARTS) if reading]
     if len(readings) == 1 and len(readings[0]["files"]) == 1:
-        check_source(Source(**readings[0]), recipe.task.name)
+        try:
+            check_source(Source(**readings[0]), recipe.task.name)
+        except DataError as error:
+            _show_error(error, json)
+            raise typer.Exit(DataError.exit_code) from None
+
+
+def _show_error(error: DataError, json: bool) -> None:
+    """Show the only finding."""
+    from warmstart.cli import screen
+    from warmstart.data.findings import Findings
+
+    findings = Findings()
+    findings.add(error.kind, "error", error.problem, error.location)
+    if json:
+        screen.print_json({"rows": {}, "errors": 1, "findings": findings.as_json()})
+    else:
+        screen.findings(findings)
+        screen.table("findings", {f"error: {error.kind}": 1})
 
 
 def _check(recipe: Recipe, id_column: str | None, cut: bool) -> Parts:
