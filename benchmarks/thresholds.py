@@ -137,7 +137,7 @@ def main() -> None:
     else:
         figures = measure(clinc150(args.n), weights("minilm"))
     if args.write:
-        write_page("thresholds", "Thresholds per label", "make results-thresholds", page(figures))
+        write_page("thresholds", "What choosing per label is worth", "make results-thresholds", page(figures))
     finish(figures)
 
 
