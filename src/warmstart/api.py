@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from warmstart import tasks
 from warmstart.data.frames import is_frame, store_frame
+from warmstart.data.source import is_data_file
 from warmstart.deploy.export.export_run import export
 from warmstart.errors import RecipeError
 from warmstart.evaluation.run import RunFolder
@@ -39,9 +40,6 @@ Data: TypeAlias = (
     "| tuple[Sequence[object], Sequence[object]]"
 )
 """Rows: a file, several, or what holds them in memory."""
-
-_DATA_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx", ".ods", ".gz", ".zip", ".zst")
-"""What a recipe never ends with."""
 
 __all__ = ["Run", "compare", "default_folder", "export", "features", "fit", "load"]
 
@@ -95,7 +93,7 @@ def fit(
     files = {f"data.{part}": _stored(rows, part) for part, rows in parts.items() if rows is not None}
     columns = {"data.columns.text": text, "data.columns.pair": pair, "data.columns.label": label}
     changes = {**fields, **{key: value for key, value in (files | columns).items() if value is not None}}
-    if isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED) and Path(recipe).suffix in _DATA_SUFFIXES:
+    if isinstance(recipe, str | Path) and is_data_file(str(recipe)):
         raise RecipeError(f"fit: {recipe} is a data file, not a recipe; pass it as train={str(recipe)!r}")
     if isinstance(recipe, Recipe):
         if changes:

@@ -12,6 +12,7 @@ from warmstart.errors import DataError, RecipeError
 from warmstart.options import Values
 
 if TYPE_CHECKING:
+    from warmstart.data.findings import Findings
     from warmstart.pipeline.prepare import Parts
     from warmstart.recipe import Recipe
 
@@ -53,14 +54,18 @@ def command(
     recipe = _recipe(files, changes)
     _refuse_early(recipe, json)
     parts = _check(recipe, id_, model is not None)
-    errors = sum(finding.count for finding in parts.findings if finding.severity == "error")
+    _report({name: len(table) for name, table in parts.tables.items()}, parts.findings, json)
+
+
+def _report(rows: dict[str, int], findings: Findings, json: bool) -> None:
+    """Show the rows of each part and the findings; an error among these ends the command."""
+    errors = sum(finding.count for finding in findings if finding.severity == "error")
     if json:
         from warmstart.cli import screen
 
-        rows = {name: len(table) for name, table in parts.tables.items()}
-        screen.print_json({"rows": rows, "errors": errors, "findings": parts.findings.as_json()})
+        screen.print_json({"rows": rows, "errors": errors, "findings": findings.as_json()})
     else:
-        _show(parts)
+        _show(rows, findings)
     if errors:
         raise typer.Exit(DataError.exit_code)
 
@@ -78,6 +83,7 @@ def _recipe(files: list[str], changes: Values) -> Recipe:
 def _refuse_early(recipe: Recipe, json: bool) -> None:
     """Report a single file that cannot be read at all, before torch is imported."""
     from warmstart import tasks
+    from warmstart.data.findings import Findings
     from warmstart.data.source import Source
     from warmstart.pipeline.preflight import PARTS, check_source
 
@@ -87,22 +93,9 @@ def _refuse_early(recipe: Recipe, json: bool) -> None:
         try:
             check_source(Source(**readings[0]), recipe.task.name)
         except DataError as error:
-            _show_error(error, json)
-            raise typer.Exit(DataError.exit_code) from None
-
-
-def _show_error(error: DataError, json: bool) -> None:
-    """Show the only finding."""
-    from warmstart.cli import screen
-    from warmstart.data.findings import Findings
-
-    findings = Findings()
-    findings.add(error.kind, "error", error.problem, error.location)
-    if json:
-        screen.print_json({"rows": {}, "errors": 1, "findings": findings.as_json()})
-    else:
-        screen.findings(findings)
-        screen.table("findings", {f"error: {error.kind}": 1})
+            findings = Findings()
+            findings.add(error.kind, "error", error.problem, error.location)
+            _report({}, findings, json)
 
 
 def _check(recipe: Recipe, id_column: str | None, cut: bool) -> Parts:
@@ -124,14 +117,14 @@ def _check(recipe: Recipe, id_column: str | None, cut: bool) -> Parts:
     return parts
 
 
-def _show(parts: Parts) -> None:
+def _show(rows: dict[str, int], findings: Findings) -> None:
     from warmstart.cli import screen
 
     order = ("error", "warning", "note")
-    findings = sorted(parts.findings, key=lambda finding: order.index(finding.severity))
-    screen.findings(findings)
+    by_severity = sorted(findings, key=lambda finding: order.index(finding.severity))
+    screen.findings(by_severity)
     counts: Counter[str] = Counter()
-    for finding in findings:
+    for finding in by_severity:
         counts[f"{finding.severity}: {finding.kind}"] += finding.count
-    rows = {f"{name} rows": len(table) for name, table in parts.tables.items()}
-    screen.table("findings", {**rows, **counts} if counts else {**rows, "findings": "none"})
+    parts = {f"{name} rows": count for name, count in rows.items()}
+    screen.table("findings", {**parts, **counts} if counts else {**parts, "findings": "none"})

@@ -151,6 +151,11 @@ def _hint(suffixes: list[str]) -> str:
     return ""
 
 
+def is_data_file(name: str) -> bool:
+    """Whether the suffix of a name is that of a format."""
+    return _by_suffix(name) is not None
+
+
 def locate(file: str, line: int, source: Source | None) -> Location:
     """Where a row stands; in formats without lines, and without a source, its number is the row's."""
     return Location(file, line, row_unit(file, source))

@@ -19,6 +19,7 @@ from warmstart.data.source import Source
 from warmstart.data.table import Table
 from warmstart.errors import RecipeError
 from warmstart.evaluation.records.data import DataRecord, PartRecord
+from warmstart.pipeline.preflight import PARTS
 from warmstart.pipeline.prompts import with_prompts
 from warmstart.recipe import Recipe
 from warmstart.runtime import processes
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-PARTS = ("train", "dev", "test")
 CHUNK, LONG = 1000, 64
 """Rows tokenized at a time; fewer where a row may be so long that it has many features."""
 
