@@ -157,6 +157,9 @@ def main() -> None:
         "findings_in_clean_files": in_clean_files,
         "real_files": len(real),
         "errors_in_real_files": sum(finding.severity == "error" for findings in real.values() for finding in findings),
+        "misspelt_in_real_files": sum(
+            finding.kind == "label-misspelt" for findings in real.values() for finding in findings
+        ),
     }
     if args.write:
         write_page("faults", "Planted faults", "make proof-faults", _page(figures, planted, caught, right, real))
@@ -184,7 +187,8 @@ def _page(
         f"{figures['findings_in_clean_files']} findings.\n\n"
         f"| kind | formats | planted | caught | right line |\n| --- | --- | ---: | ---: | ---: |\n{rows}\n\n"
         f"## Real data\n\nIn {figures['real_files']} files of public datasets, {figures['errors_in_real_files']} "
-        "errors were found. These are the warnings and notes, and how often each occurs:\n\n"
+        f"errors and {figures['misspelt_in_real_files']} labels that look misspelt were found. "
+        "These are the warnings and notes, and how often each occurs:\n\n"
         f"| files | found |\n| --- | --- |\n{seen}"
     )
 

@@ -78,7 +78,7 @@ _inside("soft-hyphen", ("\u00ad",))
 _inside("bidi", ("\u202e", "\u2067", "\u202c"))
 _inside("replacement", ("\ufffd",))
 _inside("private-use", ("\ue000", "\uf0b7", "\U000f1234"))
-_inside("noncharacter", ("\uffff", "\ufdd0"))
+_inside("noncharacter", ("\U0001fffe", "\ufdd0"))  # XML, and so a spreadsheet, cannot hold U+FFFF
 _inside("mojibake", ("Ã©", "â€™", "Â£", "ã‚¢"))
 _inside("html-tag", ("<br />", "<B>", "</p>", '<a href="x">'))
 _inside("html-entity", ("&amp;", "&#8217;", "&nbsp;", "&#x27;"))

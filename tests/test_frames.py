@@ -9,7 +9,7 @@ from warmstart.errors import DataError, RecipeError
 
 TEXTS = [f"{word} film number {number}" for number in range(12) for word in ("good", "bad")]
 LABELS = ["pos", "neg"] * 12
-QUICK = {"training": {"max_steps": 2}, "window": {"max_tokens": 16}, "data": {"split": {"test": 0.25}}}
+QUICK = {"quick": True, "window": {"max_tokens": 16}, "data": {"split": {"test": 0.25}}}
 
 
 def frame(kind):

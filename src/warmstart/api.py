@@ -20,6 +20,7 @@ from warmstart.inference.predictor import Predictor, Text
 from warmstart.options import Value, Values, fields_of, name_here
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
+from warmstart.recipe.recipe import LINEAR_PROBE
 from warmstart.recipe.run_folder import default_folder
 from warmstart.report.model_card import write_card
 from warmstart.report.page import write_report
@@ -66,6 +67,7 @@ def fit(
     train: Data | None = None,
     dev: Data | None = None,
     test: Data | None = None,
+    quick: bool = False,
     progress: Progress = silent,
     resume_anyway: Iterable[str] = (),
     **fields: Value,
@@ -80,6 +82,7 @@ def fit(
         train: The training rows: a file, a pandas or Polars data frame, a `datasets.Dataset`, a list of dicts, or a
             pair `(texts, labels)`; `dev` and `test` likewise. Rows in memory are stored as Parquet in the cache folder,
             so that the run can read them again.
+        quick: Only fit a linear model on the features of the frozen encoder, which takes seconds on small data.
         progress: Where to report progress; by default nowhere.
         resume_anyway: Settings that may differ when a stopped run in `out` is resumed, as named in the error message.
         fields: Any fields of a recipe: `model=…`, `task="score"`, `training={"learning_rate": 1e-4}`,
@@ -92,7 +95,11 @@ def fit(
     parts = {"train": train, "dev": dev, "test": test}
     files = {f"data.{part}": _stored(rows, part) for part, rows in parts.items() if rows is not None}
     columns = {"data.columns.text": text, "data.columns.pair": pair, "data.columns.label": label}
-    changes = {**fields, **{key: value for key, value in (files | columns).items() if value is not None}}
+    changes = {
+        **fields,
+        **(LINEAR_PROBE if quick else {}),
+        **{key: value for key, value in (files | columns).items() if value is not None},
+    }
     if isinstance(recipe, str | Path) and is_data_file(str(recipe)):
         raise RecipeError(f"fit: {recipe} is a data file, not a recipe; pass it as train={str(recipe)!r}")
     if isinstance(recipe, Recipe):

@@ -128,12 +128,14 @@ def test_a_row_that_makes_the_tokenizer_panic_is_found_and_set_aside_alone(work,
     assert len(aside) == 6
 
 
-def test_kept_columns_are_text_and_none_may_hide_an_answer(work, alone, run):
-    made = ShardWorker(LabelJob(**{**vars(work), "keep": ("id",)}))
+@pytest.mark.parametrize(("kind", "kept"), [("whole", 40), ("number", 40.0), ("text", "40")])
+def test_kept_columns_keep_their_type_and_none_may_hide_an_answer(work, alone, run, kind, kept):
+    made = ShardWorker(LabelJob(**{**vars(work), "keep": {"id": kind}}))
     (answer, *_), _ = made._answered(alone[0].shards[-1], made._read(alone[0].shards[-1]))
-    assert (answer["row"], answer["id"], "text" in answer) == ("c.parquet:41", "40", False)
+    assert (answer["row"], answer["id"], "text" in answer) == ("c.parquet:41", kept, False)
+    assert type(answer["id"]) is type(kept)
     with pytest.raises(RecipeError, match="--keep-column label: the output already has a column of that name"):
-        columns_of(Predictor.load(run.folder).task, ["text"], ["label"], None)
+        columns_of(Predictor.load(run.folder).task, ["text"], {"label": "text"}, None)
 
 
 def test_what_a_worker_raises_is_told_in_its_own_words(work, alone):

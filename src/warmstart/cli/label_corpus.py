@@ -42,7 +42,7 @@ KeepColumn = Annotated[
     typer.Option(
         "--keep-column",
         help="A column of the input to write next to the predictions. Default: with --file all of them, with --ray the "
-        "texts.",
+        "texts. With --ray, numbers stay numbers; NAME=text keeps a column as text.",
         metavar="COLUMN",
     ),
 ]

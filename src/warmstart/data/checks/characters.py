@@ -9,6 +9,9 @@ CYRILLIC = "\u0400-\u04ff"
 _TAGS = "a|b|i|u|p|br|hr|div|span|em|strong|li|ul|ol|table|tr|td|th|img|h[1-6]|font|script|style|sup|sub|blockquote"
 _MISSING = r"na|n/a|#n/a|null|\(null\)|nan|none|nil|undefined|<na>"
 
+# The last two code points of each of the 17 planes, and 32 more, stand for nothing in any text.
+_NONCHARACTERS = "\ufdd0-\ufdef" + "".join(chr(plane << 16 | 0xFFFE) + chr(plane << 16 | 0xFFFF) for plane in range(17))
+
 
 @dataclass(frozen=True)
 class Pattern:
@@ -47,8 +50,10 @@ NON_ASCII = (
     Pattern("zero-width", "[\u200b\u2060\ufeff\u180e]|[A-Za-z][\u200c\u200d]", "contains a zero-width character"),
     Pattern("soft-hyphen", "\u00ad", "contains a soft hyphen"),
     Pattern("replacement", "\ufffd", "contains U+FFFD, left where a character could not be decoded"),
-    Pattern("private-use", "[\ue000-\uf8ff\U000f0000-\U0010fffd]", "contains a private-use character"),
-    Pattern("noncharacter", "[\ufdd0-\ufdef\ufffe\uffff]", "contains a code point that is not a character"),
+    Pattern(
+        "private-use", "[\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]", "contains a private-use character"
+    ),
+    Pattern("noncharacter", f"[{_NONCHARACTERS}]", "contains a code point that is not a character"),
     Pattern("mojibake", "[ÃÂ][\u0080-\u00bf]|â€|â\u0080|ï¿½|ã[‚ƒ]", "looks like UTF-8 decoded as something else"),
     Pattern("mixed-script", f"[A-Za-z][{CYRILLIC}]|[{CYRILLIC}][A-Za-z]", "mixes Latin and Cyrillic letters in a word"),
     Pattern("line-separator", "[\u0085\u2028\u2029]", "contains a line separator that most programs do not show"),

@@ -6,7 +6,6 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from warmstart.deploy.label.records import as_text
 from warmstart.errors import ModelError, RecipeError
 from warmstart.inference.answer_files import flat
 from warmstart.tasks.base import AnyTask
@@ -23,25 +22,25 @@ Kinds = Mapping[str, str]
 
 
 def columns_of(
-    task: AnyTask, inputs: Sequence[str], keep: Sequence[str], min_confidence: float | None
+    task: AnyTask, inputs: Sequence[str], keep: Mapping[str, str], min_confidence: float | None
 ) -> dict[str, str]:
     """The names and kinds of the output's columns, in order.
 
     Args:
         inputs: The columns that the task reads; they are kept by default.
-        keep: Columns of the input to keep instead, as text.
+        keep: Columns of the input to keep instead, with their kinds.
         min_confidence: With one, each answer has a column `answered`.
     """
     answers = task.answer_schema
     if min_confidence is not None:
         answers["answered"] = "yes"
-    columns = list(dict.fromkeys(keep or [name for name in inputs if name not in answers]))
+    columns = keep or {name: "text" for name in inputs if name not in answers}
     for name in columns:
         if name in answers or name == ROW:
             raise RecipeError(
                 f"--keep-column {name}: the output already has a column of that name; rename the input's, or drop it"
             )
-    return {ROW: "text", **dict.fromkeys(columns, "text"), **answers}
+    return {ROW: "text", **columns, **answers}
 
 
 def answers_file(rows: Iterable[Mapping[str, Any]], kinds: Kinds) -> bytes:
@@ -59,11 +58,6 @@ def aside_file(rows: Sequence[Mapping[str, Any]]) -> bytes:
 
     types = {name: pa.int64() if name == "number" else pa.string() for name in ASIDE}
     return _parquet(pa.Table.from_pylist(list(rows), schema=pa.schema(list(types.items()))))
-
-
-def plain(value: Any) -> str | None:
-    """A kept value as text: a string as it stands, all else as JSON."""
-    return value if value is None or isinstance(value, str) else as_text(value)
 
 
 def _row(row: Mapping[str, Any], kinds: Kinds) -> dict[str, Any]:

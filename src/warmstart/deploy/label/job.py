@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from warmstart.data.source import Source
 from warmstart.deploy.label.bad_files import SET_ASIDE
@@ -20,6 +21,7 @@ class LabelJob:
 
     Attributes:
         model: The model's fingerprint, which a worker's copy of the folder must match.
+        keep: Columns to keep beside the answers, with their kinds; without any, what the model reads.
         min_confidence: Answers below it are left empty; None for all answers as they are.
         on_bad_file: Whether a damaged file is set aside or ends the job.
     """
@@ -29,7 +31,7 @@ class LabelJob:
     folder: Folder
     out: Folder
     source: Source
-    keep: tuple[str, ...] = ()
+    keep: Mapping[str, str] = field(default_factory=dict)
     min_confidence: float | None = None
     engine: str = "torch"
     precision: str = "fp32"

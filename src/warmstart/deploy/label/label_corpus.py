@@ -18,6 +18,7 @@ from warmstart.deploy.cluster import LOCAL, connected
 from warmstart.deploy.label import preflight
 from warmstart.deploy.label.bad_files import SET_ASIDE, STOP, BadFileError
 from warmstart.deploy.label.job import LOCK, RECORDS, LabelJob
+from warmstart.deploy.label.kept_kinds import asked_kinds
 from warmstart.deploy.label.locations import Entry, Folder, split
 from warmstart.deploy.label.manifest import MANIFEST, Manifest, close, close_group, finished
 from warmstart.deploy.label.retries import RETRY_TIMEOUT
@@ -82,7 +83,8 @@ def label(
         gpus: GPUs per worker, possibly a fraction.
         rows_per_shard: How many rows are labelled and written together.
         files_per_group: Input files that are planned together, and share a manifest.
-        keep: Columns of the input to write next to the predictions, as text; by default those that the model reads.
+        keep: Columns of the input to write next to the predictions, numbers as numbers; `NAME=text` for
+            a column to keep as text. By default those that the model reads.
         min_confidence: Leave the label empty if its probability is below this.
         retry_timeout: Seconds for which a failure of storage, network or memory is retried, before an `OutageError`.
         on_bad_file: Whether a file that cannot be decoded is set aside, with the reason, or stops the job.
@@ -99,8 +101,9 @@ def label(
 
     check_settled(engine, precision)
     model = (str(Path(run).absolute()), model_fingerprint(str(run)))
-    kept = tuple(keep)
-    work = LabelJob(*model, folder, target, reading, kept, min_confidence, engine, precision, threads, on_bad_file)
+    work = LabelJob(
+        *model, folder, target, reading, asked_kinds(keep), min_confidence, engine, precision, threads, on_bad_file
+    )
     with _alone(target):
         return _Plan(work, inputs, left_out, rows_per_shard, files_per_group, progress).run(pool)
 
@@ -181,7 +184,6 @@ class _Plan:
         self.about: dict[str, Any] = {
             "model": work.model,
             **{name: getattr(work, name) for name in ("engine", "precision", "threads", "min_confidence")},
-            "keep": list(work.keep),
             "reading": {
                 name: value for name, value in reading.items() if name not in ("files", "queries", "documents")
             },
@@ -205,7 +207,8 @@ class _Plan:
         """Check that the first file can be read, then record the plan, or compare with the one recorded."""
         work, names = self.work, [name for _, files in self.groups for _, name in files]
         readable = names if work.on_bad_file == SET_ASIDE else names[:1]
-        check_first(work.folder, readable, work.source, self.columns, work.keep)
+        work = replace(work, keep=check_first(work.folder, readable, work.source, self.columns, work.keep))
+        self.about["keep"] = dict(work.keep)
         listed = {name: [file for _, file in files] for name, files in self.groups}
         settle(self.work.out, {**self.about, "groups": listed, "left_out": self.left_out})
         self.work = replace(work, out=replace(work.out, anchor=PLAN))

@@ -7,14 +7,18 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warmstart.data.source import FileColumn, Source, missing_column
 from warmstart.deploy.label.bad_files import STOP, BadFileError, bad_files
 from warmstart.deploy.label.job import LabelJob
+from warmstart.deploy.label.kept_kinds import kinds_in_rows, kinds_in_schema
 from warmstart.deploy.label.locations import Entry, Folder
 from warmstart.deploy.label.records import check_format, text_records
 from warmstart.errors import DataError, Location, RecipeError, RunError, nearest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PLAN = "plan.json"
 LOOKED = 100
@@ -117,55 +121,62 @@ def _cut(
 
 def parquet_rows(folder: Folder, name: str, source: Source, columns: Sequence[FileColumn]) -> int:
     """How many rows a Parquet file has, once its columns are known to be there."""
-    rows, names = _parquet_facts(folder, name)
+    rows, schema = _parquet_facts(folder, name)
     for column in columns:
-        if column.name not in names:
-            raise missing_column(column, names, source).at(Location(name))
+        if column.name not in schema.names:
+            raise missing_column(column, schema.names, source).at(Location(name))
     return rows
 
 
 def check_first(
-    folder: Folder, names: Iterable[str], source: Source, columns: Sequence[FileColumn], keep: Sequence[str]
-) -> None:
-    """Refuse a corpus whose first readable file lacks a column: all its rows would be set aside."""
+    folder: Folder, names: Iterable[str], source: Source, columns: Sequence[FileColumn], keep: Mapping[str, str]
+) -> dict[str, str]:
+    """Refuse a corpus whose first readable file lacks a column: all its rows would be set aside.
+
+    Returns:
+        The kept columns with their kinds, as in that file.
+    """
     bad: BadFileError | None = None
     for name in names:
         try:
-            check_columns(folder, name, source, columns, keep)
-            return
+            return check_columns(folder, name, source, columns, keep)
         except BadFileError as error:
             bad = bad or error
     if bad:
         raise bad
+    return kinds_in_rows([], keep)
 
 
 def check_columns(
-    folder: Folder, name: str, source: Source, columns: Sequence[FileColumn], keep: Sequence[str]
-) -> None:
-    """Refuse a file that lacks a column."""
+    folder: Folder, name: str, source: Source, columns: Sequence[FileColumn], keep: Mapping[str, str]
+) -> dict[str, str]:
+    """Refuse a file that lacks a column; returns the kept columns with their kinds."""
+    schema, items = None, []
     if check_format(name, source) == "parquet":
-        names = _parquet_facts(folder, name)[1]
+        schema = _parquet_facts(folder, name)[1]
+        names = list(schema.names)
     else:
         # The first rows may be broken themselves.
         with bad_files(name, "compression"):
             items = [record.item for record in islice(text_records(folder, name, source), LOOKED) if record.item]
         names = list(dict.fromkeys(key for item in items for key in item))
         if not names:
-            return
+            return kinds_in_rows([], keep)
     for column in columns:
         if column.target.required and column.name not in names:
             raise missing_column(column, names, source).at(Location(name))
     for kept in keep:
         if kept not in names:
             raise RecipeError(f"--keep-column {kept}: {name} has no such column; {nearest(kept, names)}")
+    return kinds_in_rows(items, keep) if schema is None else kinds_in_schema(schema, keep)
 
 
-def _parquet_facts(folder: Folder, name: str) -> tuple[int, list[str]]:
+def _parquet_facts(folder: Folder, name: str) -> tuple[int, pa.Schema]:
     """How many rows a Parquet file has, and its columns."""
     import pyarrow.parquet as pq
 
     with bad_files(name, "parquet"), folder.open(name) as raw, pq.ParquetFile(raw) as file:
-        return int(file.metadata.num_rows), list(file.schema_arrow.names)
+        return int(file.metadata.num_rows), file.schema_arrow
 
 
 def fingerprint(folder: Folder, name: str) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from warmstart.data.row_conversion import RowConverter
 from warmstart.data.source import FileColumn, file_columns
 from warmstart.deploy.label.attempts import DEATHS, AttemptCounter, Attempts, deadly_rows
 from warmstart.deploy.label.bad_files import STOP, BadFileError, bad_files
-from warmstart.deploy.label.columns import ROW, answers_file, aside_file, columns_of, plain
+from warmstart.deploy.label.columns import ROW, answers_file, aside_file, columns_of
 from warmstart.deploy.label.job import RECORDS, LabelJob
+from warmstart.deploy.label.kept_kinds import as_kind
 from warmstart.deploy.label.locations import Folder
 from warmstart.deploy.label.records import FileRecord, check_format, parquet_records, text_records
 from warmstart.deploy.label.retries import is_storage_fault
@@ -126,11 +127,14 @@ class ShardWorker:
     def _kept(self, row: Mapping[str, Any], item: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         if not self.work.keep:
             return {name: row[name] for name in self.kinds if name in row}, ""
-        kept = {name: plain(item.get(name)) for name in self.work.keep}
-        for name, value in kept.items():
+        kept: dict[str, Any] = {}
+        for name, kind in self.work.keep.items():
             if name not in item:
                 return {}, f"no column {name!r}, which --keep-column names"
-            if not _whole(value):
+            kept[name], error = as_kind(name, item[name], kind)
+            if error:
+                return {}, error
+            if not _whole(kept[name]):
                 return {}, f"{name!r} has a lone surrogate, half of a character"
         return kept, ""
 
@@ -265,9 +269,9 @@ def _records(work: LabelJob, shard: Shard, columns: Sequence[FileColumn]) -> Ite
     return islice(text_records(work.folder, shard.file, work.source, shard.start), shard.rows)
 
 
-def _whole(value: str | None) -> bool:
+def _whole(value: object) -> bool:
     try:
-        (value or "").encode()
+        (value if isinstance(value, str) else "").encode()
     except UnicodeEncodeError:
         return False
     return True
