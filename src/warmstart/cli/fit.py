@@ -175,9 +175,10 @@ def _title(run: RunFolder) -> str:
 
 
 def _times(training: TrainingRecord, seconds: float) -> str:
-    """What took how long, by name; the whole command also reads, checks and evaluates."""
+    """What took how long, by name. A training that was resumed may have taken longer than the command."""
     parts = {"features and linear probe": training.linear_probe.seconds if training.linear_probe else 0.0}
     parts |= {f"training in {training.precision}": training.seconds if training.steps else 0.0}
+    parts |= {"reading, checking and evaluating": max(seconds - sum(parts.values()), 0.0)}
     shown = [f"{part} {spent:.0f} s" for part, spent in parts.items() if spent]
     return ", ".join([*shown, f"the whole command {seconds:.0f} s"])
 
