@@ -52,6 +52,10 @@ SIZE = $(if $(N),--n $(N),--write)
 bench-overhead:  ## Training time against a bare PyTorch loop over the same batches (N= steps a round).
 	@$(PYTHON) benchmarks/overhead.py $(SIZE)
 
+.PHONY: bench-step
+bench-step:  ## Where a training step goes, by kind of work, and the share of the machine's peak (N= encoders).
+	@$(PYTHON) benchmarks/step.py $(SIZE)
+
 .PHONY: bench-train
 bench-train:  ## Training speed beside a plain Trainer and a bare loop over the same rows (N= rows).
 	@$(PYTHON) benchmarks/train.py $(SIZE)

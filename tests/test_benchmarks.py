@@ -24,6 +24,12 @@ def test_training_speed_ends_with_its_ratios(sample):
     assert all(figures[name] > 0 for name in ("ratio_plain", "ratio_bare", "ratio_default", "ratio_frozen_half"))
 
 
+def test_where_a_step_goes_adds_up(sample):
+    steps = sample("step", 1, WARMSTART_BENCH_TINY="1")["steps"]
+    assert {one["threads"] for one in steps} == {1, 2}
+    assert all(abs(sum(one[name].values()) - 1) < 0.01 for one in steps for name in ("shares", "shares_ours"))
+
+
 def test_spans_go_to_pieces_and_back(sample):
     figures = sample("round_trips", 2, WARMSTART_BENCH_TINY="1")
     assert len(figures) == 6

@@ -96,6 +96,7 @@ PIECES = {
     },
     "blocks drawn anew": {"layers": {"reinit_top": 1}, "head": {"init": "zero"}},
     "R-Drop and smoothing": {"training": {**LEARN["training"], "r_drop": 1.0, "label_smoothing": 0.1}},
+    "fast dropout": {"training": {**LEARN["training"], "dropout_kernel": "fast"}},
     "averaging": {"training": {**LEARN["training"], "average_last_epochs": 2}},
     "early stopping": {
         "training": {**LEARN["training"], "early_stopping_patience": 3, "epochs": 8},

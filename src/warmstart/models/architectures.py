@@ -64,6 +64,8 @@ class ArchitectureSpec:
     pair_modules: tuple[str, ...] = ()
     """What its stock model for pretraining has beyond the one for masked tokens alone: a head that classifies pairs of
     texts (next sentence, sentence order), and the pooler that this head reads."""
+    first_token_block: bool = False
+    """Its blocks are built like BERT's, so that the last one can be computed for the first token alone."""
     global_first_token: bool = False
     """Its first token has global attention only if a `global_attention_mask` asks for it."""
 
@@ -82,14 +84,17 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         pair_modules=("albert.pooler", "sop_classifier"),
     ),
     "bert": ArchitectureSpec(
-        stock_poolings=CLS, stock_dense=POOLER, pair_modules=("bert.pooler", "cls.seq_relationship")
+        stock_poolings=CLS,
+        stock_dense=POOLER,
+        pair_modules=("bert.pooler", "cls.seq_relationship"),
+        first_token_block=True,
     ),
     "big_bird": ArchitectureSpec(
         stock_poolings=CLS,
         stock_dense=StockDense("hidden_act", dropout=True),
         pair_modules=("bert.pooler", "cls.seq_relationship"),
     ),
-    "camembert": _OFFSET,
+    "camembert": replace(_OFFSET, first_token_block=True),
     # transformers fills its mask with the lowest number of fp32, which fp16 and bf16 cannot hold.
     "deberta": ArchitectureSpec(half_precision=False, stock_poolings=CLS, stock_dense=StockDense("pooler_hidden_act")),
     "deberta-v2": ArchitectureSpec(
@@ -99,7 +104,9 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         stock_dense=StockDense("pooler_hidden_act"),
     ),
     "distilbert": ArchitectureSpec(stock_poolings=CLS, stock_dense=StockDense("relu")),
-    "electra": ArchitectureSpec(stock_poolings=CLS, stock_dense=StockDense("gelu", dropout=True)),
+    "electra": ArchitectureSpec(
+        stock_poolings=CLS, stock_dense=StockDense("gelu", dropout=True), first_token_block=True
+    ),
     # Its default, `late`, is the mean of every token's logits, which is no pooling of states.
     "eurobert": ArchitectureSpec(
         stock_poolings={"cls": {"classifier_pooling": "bos"}, "mean": {"classifier_pooling": "mean"}},
@@ -122,10 +129,10 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         stock_dropout=False,
         last_hidden_size="word_embed_proj_dim",
     ),
-    "roberta": _OFFSET,
+    "roberta": replace(_OFFSET, first_token_block=True),
     "roberta-prelayernorm": _OFFSET,
     "t5": replace(_T5, encoder_class="T5EncoderModel"),
-    "xlm-roberta": _OFFSET,
+    "xlm-roberta": replace(_OFFSET, first_token_block=True),
     "xlm-roberta-xl": _OFFSET,
     "xlnet": ArchitectureSpec(
         stock_poolings={"last": {"summary_type": "last"}}, stock_dense=StockDense("summary_activation")

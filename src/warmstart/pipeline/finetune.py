@@ -360,6 +360,7 @@ def _record(
         linear_probe=probe,
         final_model=choice,
         rules=list(ready.rules),
+        dropout_kernel=trained.dropout_kernel,
     )
 
 

@@ -33,6 +33,8 @@ from warmstart.storage.cache import cache_folder
 from warmstart.storage.files import write_text
 from warmstart.training.batches import row_lengths
 from warmstart.training.checkpoints import CheckpointPolicy, CheckpointStore
+from warmstart.training.dropout_trial import dropout_kernel
+from warmstart.training.job import TrainingJob
 from warmstart.training.settings import Settings
 from warmstart.training.steps import count_steps
 
@@ -128,7 +130,9 @@ def run_trial(recipe: Recipe, folder: Path) -> TrialRun:
 
 def _part(ready: PreparedTraining) -> PreparedTraining:
     """A training on some of the batches, from the smallest to the largest, with all layers unfrozen that ever are."""
-    sampler, _ = count_steps(ready.rows, ready.settings)
+    sampler, steps = count_steps(ready.rows, ready.settings)
+    whole = TrainingJob(ready.loaded.model, ready.task, ready.tokenizer, ready.rows, ready.settings)
+    kernel = dropout_kernel(whole, steps)
     batches = list(itertools.islice(sampler, ready.settings.max_steps))
     full = max(map(len, batches))
     if not ready.settings.batch_tokens:  # rows of a smaller batch would be regrouped with the others
@@ -138,10 +142,10 @@ def _part(ready: PreparedTraining) -> PreparedTraining:
     chosen = [batches[order[index]] for index in evenly_spaced(len(order), BATCHES)]
     rows = ready.rows.select([row for batch in chosen for row in batch])
     epochs = math.ceil(STEPS / len(chosen))
-    return replace(ready, rows=rows, settings=_plain(ready.settings, epochs), dev=None)
+    return replace(ready, rows=rows, settings=_plain(ready.settings, epochs, kernel), dev=None)
 
 
-def _plain(settings: Settings, epochs: int) -> Settings:
+def _plain(settings: Settings, epochs: int, dropout_kernel: str) -> Settings:
     """The same steps, without what only matters to a whole training."""
     trainer = {k: v for k, v in settings.trainer.items() if k not in {"gradient_accumulation_steps", "report_to"}}
     return replace(
@@ -152,6 +156,7 @@ def _plain(settings: Settings, epochs: int) -> Settings:
         average_last_epochs=1,
         early_stopping_patience=None,
         unfreeze="all",
+        dropout_kernel=dropout_kernel,
         trainer=trainer,
     )
 

@@ -93,6 +93,10 @@ class TrainingOptions(Options):
     weights. Default: no early stopping."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """Floating-point precision of the training. auto: bf16 if the hardware supports it, otherwise fp32."""
+    dropout_kernel: Literal["auto", "torch", "fast"] = "auto"
+    """How dropout is computed on a processor: by PyTorch (`torch`), or from random bits that cost less (`fast`), with
+    attention in pieces that fit into its caches. auto: what a trial of a second at the start shows to be faster; on a
+    GPU, and in a short training, `torch`."""
 
     def for_trainer(self) -> dict[str, Any]:
         """The fields that a training itself takes."""

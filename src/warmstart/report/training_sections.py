@@ -56,7 +56,8 @@ def curves(facts: RunFacts) -> Section | None:
     search = [Paragraph(f"{sentence[0].upper()}{sentence[1:]}.") for sentence in search_sentences(facts.run.folder)]
     if not (blocks or probe or choice or training.rules or search):
         return None
-    summary = f"{training.steps:,} optimizer steps in {training.seconds:,.0f} s, in {training.precision}."
+    dropout = ", with fast dropout" if training.dropout_kernel == "fast" else ""
+    summary = f"{training.steps:,} optimizer steps in {training.seconds:,.0f} s, in {training.precision}{dropout}."
     start = [Paragraph(f"The head started from a {probe.sentence}.")] if probe else []
     final = training.final_model
     end = [Paragraph(f"The final model is {final.choice}.")] if final else []

@@ -24,6 +24,8 @@ class TrainingResult:
     history: list[LogEntry]
     evaluations: list[EpochValue]
     """Values on dev during the training, one an epoch, where there were any."""
+    dropout_kernel: str = "torch"
+    """How dropout was computed: `torch` or `fast`."""
 
 
 def training_log(log: Iterable[LogEntry]) -> list[LogEntry]:

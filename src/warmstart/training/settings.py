@@ -76,6 +76,7 @@ class Settings:
     average_last_epochs: int = 1
     early_stopping_patience: int | None = None
     precision: str = "auto"
+    dropout_kernel: str = "auto"
     lr_decay: float = 1.0
     head_learning_rate: float | None = None
     freeze: int = 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import transformers
 
 from warmstart.errors import RecipeError, StoppedError
+from warmstart.models.first_token import first_token_only
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.precision import resolve_precision
 from warmstart.runtime.progress import Progress, silent
@@ -17,6 +18,8 @@ from warmstart.runtime.trackers import set_tensorboard_folder, tracker_errors
 from warmstart.training.callbacks import EarlyStopping, EpochEvaluation
 from warmstart.training.callbacks.gradual_unfreezing import trainable_layers
 from warmstart.training.checkpoints import CheckpointPolicy
+from warmstart.training.dropout_trial import dropout_kernel
+from warmstart.training.fast_dropout import FastDropout
 from warmstart.training.history import TrainingResult, training_log
 from warmstart.training.job import TrainingHooks, TrainingJob, stateful_callbacks
 from warmstart.training.settings import SUPERVISED_CONTRASTIVE, training_arguments
@@ -61,6 +64,9 @@ def train(
         trainer.add_callback(_ShowProgress(progress, stack))
         trainer.add_callback(SaveCheckpoints(trainer))
         set_tensorboard_folder(trainer.callback_handler.callbacks, folder)
+        kernel = dropout_kernel(job, trainer.planned_steps, policy.checkpoints.folder if policy else None)
+        trainer.dropout = FastDropout if kernel == "fast" else nullcontext
+        stack.enter_context(first_token_only(job.model))
         early = stateful.get("early_stopping")
         if isinstance(early, EarlyStopping):
             early.log = lambda value: trainer.log({"eval_score": value})
@@ -78,7 +84,7 @@ def train(
     evaluation = early or stateful.get("measuring")
     values = evaluation.values if isinstance(evaluation, EarlyStopping | EpochEvaluation) else []
     history = training_log(trainer.state.log_history)
-    return TrainingResult(output.global_step, trainer.seconds(), precision, history, values)
+    return TrainingResult(output.global_step, trainer.seconds(), precision, history, values, kernel)
 
 
 def check_training(job: TrainingJob, has_dev: bool) -> None:

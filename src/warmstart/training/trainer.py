@@ -7,7 +7,8 @@ import itertools
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,6 +101,7 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
             else job.task.loss(job.settings.label_smoothing)
         )
         self.policy, self.stop_request, self.stateful = policy, stop_request, stateful
+        self.dropout: Callable[[], AbstractContextManager[object]] = nullcontext
         self.must_stop = self.must_save = False
         self.mean_items: dict[str, float] = {}
         self.items: dict[str, int] = {}
@@ -135,6 +137,11 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
             )
             self._created_lr_scheduler = True
         return self.lr_scheduler
+
+    @property
+    def planned_steps(self) -> int:
+        """About how many optimizer steps there are, if nothing stops the training early."""
+        return int(self.args.max_steps if self.args.max_steps > 0 else self.args.num_train_epochs * len(self.batches))
 
     def _phases(self) -> Phases:
         """The phases in which layers are unfrozen."""
@@ -212,7 +219,8 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         if self.settings.r_drop:
             inputs = duplicate_batch(inputs)
         labels = inputs.pop("labels") if self.own_loss else None
-        outputs = self.forward(model, inputs, labels)
+        with self.dropout():
+            outputs = self.forward(model, inputs, labels)
         loss = self.own_loss(outputs, labels) if self.own_loss else outputs["loss"]
         if self.settings.r_drop and isinstance(self.task, ComparesPasses):
             logits = self.task.r_drop_logits(outputs, labels)

@@ -72,6 +72,8 @@ class TrainingRecord:
     """How the final model was chosen, where there was a choice."""
     rules: list[RuleRecord] = field(default_factory=list, metadata=OPTIONAL)
     """Fields that the recipe left open, with their values."""
+    dropout_kernel: str = field(default="torch", metadata=OPTIONAL)
+    """How dropout was computed: `torch` or `fast`."""
 
 
 @dataclass(frozen=True)
