@@ -141,7 +141,11 @@ def _known_task(task: Value) -> Value:
 
 
 def load(
-    path: str | Path, precision: str = "fp32", engine: str = "torch", task: type[AnyTask] | None = None
+    path: str | Path,
+    precision: str = "fp32",
+    engine: str = "torch",
+    task: type[AnyTask] | None = None,
+    without: str | None = None,
 ) -> Predictor:
     """Load a run, or its model folder, to predict with it.
 
@@ -150,8 +154,10 @@ def load(
         precision: `fp32`, as in plain `transformers`; `bf16`, `fp16`, `int8`, or `auto`.
         engine: The inference engine, `torch` by default; others need `warmstart export` first.
         task: The class that the run was trained with, if no package registers it.
+        without: Attention heads and blocks to switch off, such as `3.7,5.*,6`: head 7 of block 3, all heads of block 5,
+            and the whole of block 6.
     """
-    return Predictor.load(path, precision, engine, task)
+    return Predictor.load(path, precision, engine, task, without)
 
 
 def compare(runs: Sequence[str | Path]) -> RunComparison:

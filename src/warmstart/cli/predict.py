@@ -51,6 +51,15 @@ Drop = Annotated[
         "--drop", help="With --file, rows to leave out: empty ones, whose text is missing. By default they are errors."
     ),
 ]
+Without = Annotated[
+    str | None,
+    typer.Option(
+        "--without",
+        help="Attention heads and blocks to switch off: 3.7 is head 7 of block 3, 5.* all heads of block 5, and 6 the "
+        "whole of block 6, counted from 0.",
+        metavar="HEADS",
+    ),
+]
 
 
 def command(
@@ -82,6 +91,7 @@ def command(
     no_formulas: NoFormulas = False,
     engine: options.Engine = "torch",
     precision: options.Precision = "fp32",
+    without: Without = None,
     ray: bulk.Ray = None,
     workers: bulk.Workers = None,
     cpus_per_worker: bulk.CpusPerWorker = 1,
@@ -100,6 +110,8 @@ def command(
 def _predict(run: str, texts: list[str], values: Values) -> None:
     reading = options.recipe_fields(values, options.READING)
     if values["ray"] is not None:
+        if values["without"]:
+            raise RecipeError("--without: works only without --ray; leave it out")
         if values["drop"]:
             raise RecipeError("--drop: with --ray, rows without a text are set aside; leave it out")
         bulk.label_corpus(run, reading, values)
@@ -122,7 +134,7 @@ def _predict(run: str, texts: list[str], values: Values) -> None:
     model_folder(run)  # refused here, before torch is imported
     from warmstart.inference.predictor import Predictor
 
-    predictor = Predictor.load(run, values["precision"], values["engine"])
+    predictor = Predictor.load(run, values["precision"], values["engine"], without=values["without"])
     shape = _shape(predictor, values["min_confidence"])
     if values["documents"] is not None:
         from warmstart.cli.search_documents import search
