@@ -148,10 +148,10 @@ class Predictor:
             count += sum(len(features) for _, features in encoded)
             tokens += sum(count_tokens(feature) for _, features in encoded for feature in features)
             if count >= BUFFER or tokens >= BUFFERED:
-                yield from self._answer(held, batch_size)
+                yield from self.answer(held, batch_size)
                 held, count, tokens = [], 0, 0
         if held:
-            yield from self._answer(held, batch_size)
+            yield from self.answer(held, batch_size)
 
     def encode(self, rows: Sequence[InputRow]) -> list[Encoded]:
         """Each row with its features; counts what the window truncates."""
@@ -164,8 +164,8 @@ class Predictor:
             self.cut.add(features[0])
         return encoded
 
-    def _answer(self, held: Sequence[Encoded], batch_size: int) -> Iterator[Answer]:
-        """The answers to rows; of a computed feature, only what the task decodes from its outputs is held."""
+    def answer(self, held: Sequence[Encoded], batch_size: int = ROWS) -> Iterator[Answer]:
+        """The answers to rows that `encode` gave; of a feature, only what the task decodes from its outputs is held."""
         flat = [feature for _, features in held for feature in features]
         batch_size = min(batch_size, self.task.max_batch or batch_size)
         self.engine, trial = settle(self.engine, flat, self.collate)
