@@ -10,6 +10,7 @@ from warmstart import tasks
 from warmstart.data.frames import is_frame, store_frame
 from warmstart.data.source import is_data_file
 from warmstart.deploy.export.export_run import export
+from warmstart.diagnosis.run_inspector import RunInspector
 from warmstart.errors import RecipeError
 from warmstart.evaluation.run import RunFolder
 from warmstart.experiments.compare_runs import RunComparison, compare_runs
@@ -41,7 +42,7 @@ Data: TypeAlias = (
 )
 """Rows: a file, several, or what holds them in memory."""
 
-__all__ = ["Run", "compare", "default_folder", "export", "features", "fit", "load"]
+__all__ = ["Run", "compare", "default_folder", "export", "features", "fit", "inspect", "load"]
 
 
 class Run(RunFolder):
@@ -167,6 +168,15 @@ def compare(runs: Sequence[str | Path]) -> RunComparison:
         runs: Runs, runs of several seeds, or folders that contain runs `seed-0`, `seed-1` ….
     """
     return compare_runs(runs)
+
+
+def inspect(run: str | Path, progress: Progress = silent) -> RunInspector:
+    """Open a run to look inside its model, by `heads()`, `layers()`, `attention()`, `probe()` and `explain(texts)`.
+
+    Args:
+        run: The run, or its model folder.
+    """
+    return RunInspector(run, progress=progress)
 
 
 def features(

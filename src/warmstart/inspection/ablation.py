@@ -33,7 +33,7 @@ SIGNIFICANCE = 0.05
 
 
 @dataclass(frozen=True)
-class Measurement:
+class AblatedScores:
     """How good a model's answers are."""
 
     without: str
@@ -92,9 +92,9 @@ class Ablations:
         self.rows = list(rows)
         self.store = store
         self.encoded = predictor.encode(self.rows)
-        self.measured: dict[str, Measurement] = {}
+        self.measured: dict[str, AblatedScores] = {}
 
-    def measure(self, switches: Switches | None = None) -> Measurement:
+    def measure(self, switches: Switches | None = None) -> AblatedScores:
         """The model's answers without these heads and blocks; None to switch nothing off."""
         name = str(switches) if switches else ""
         if name not in self.measured:
@@ -115,7 +115,7 @@ class Ablations:
         corrected = holm([effect[-1] for effect in effects])
         return [Effect(*effect, p) for effect, p in zip(effects, corrected, strict=True)]
 
-    def _measure(self, switches: Switches | None, name: str) -> Measurement:
+    def _measure(self, switches: Switches | None, name: str) -> AblatedScores:
         task = self.predictor.task
         with ExitStack() as stack:
             if switches and switches.heads:
@@ -126,16 +126,16 @@ class Ablations:
         columns = {key: [row[key] for row in self.rows] for key in task.metric_columns if key in self.rows[0]}
         headline = task.compute_metrics(columns, answers)[task.headline]
         scores = [float(score) for score in type(task).row_scores(task.options, columns, answers)]
-        measurement = Measurement(name, None if math.isnan(headline) else float(headline), scores)
+        measurement = AblatedScores(name, None if math.isnan(headline) else float(headline), scores)
         if self.store is not None:
             self.store.mkdir(parents=True, exist_ok=True)
             write_record(measurement, self._file(self.store, name))
         return measurement
 
-    def _stored(self, name: str) -> Measurement | None:
+    def _stored(self, name: str) -> AblatedScores | None:
         if self.store is None or not self._file(self.store, name).is_file():
             return None
-        stored = read_record(Measurement, self._file(self.store, name))
+        stored = read_record(AblatedScores, self._file(self.store, name))
         return stored if stored.without == name and len(stored.scores) == len(self.rows) else None
 
     def _file(self, store: Path, name: str) -> Path:
