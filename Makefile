@@ -191,6 +191,10 @@ proof-diagnosis:  ## Flipped labels are found, an over-trained model is calibrat
 proof-report:  ## Reports of N= tasks opened in Chromium: nothing fetched, nothing overflows, axe finds nothing (AXE_CORE=).
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/report.py $(SIZE)
 
+.PHONY: proof-explain
+proof-explain:  ## Explanations of N= texts in which one planted word decides: it is ranked first. About 5 minutes.
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/explain.py $(SIZE)
+
 .PHONY: bench-predict
 bench-predict:  ## Answers beside the bare engine and a plain pipeline over N= real texts (ARGS="--parts auto"). About an hour.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/predict.py $(SIZE) $(ARGS)

@@ -40,7 +40,7 @@ def _heads(result: HeadAblation) -> None:
     if result.removal:
         names = ("heads", "last", "score", "headline", "test_score", "test_headline")
         rows = [{name: getattr(step, name) for name in names} for step in result.removal]
-        screen.grid("heads switched off one after the other", rows)
+        screen.grid(f"heads switched off one after the other, chosen on the {result.rows.part} rows", rows)
 
 
 @show.register
@@ -68,8 +68,8 @@ def _attention(result: AttentionOverview) -> None:
         means = {
             name: sum(getattr(head, name) for head in heads) / len(heads) for name in ("entropy", "special", "distance")
         }
-        layers.append({"block": number, **{name: f"{shares[name]:.0%}" for name in PATTERNS}, **means})
-    screen.grid(f"{_measured(result.rows)}, read with eager attention: patterns of the maps, by block", layers)
+        layers.append({"layer": number, **{name: f"{shares[name]:.0%}" for name in PATTERNS}, **means})
+    screen.grid(f"{_measured(result.rows)}, read with eager attention: patterns of the maps, by layer", layers)
 
 
 @show.register
@@ -96,7 +96,8 @@ def _probe(result: LayerKnowledge) -> None:
 def _explanations(result: Sequence[Explanation]) -> None:
     for explanation in result:
         answer = next(iter(explanation.answer.values()))
-        screen.table(f"{explanation.method}: {answer}", {word.text: word.weight for word in explanation.ranked[:SHOWN]})
+        words = [{"word": word.text, "weight": f"{word.weight:+.3f}"} for word in explanation.ranked[:SHOWN]]
+        screen.grid(f"{explanation.method}: {answer}", words)
         _line(faithfulness_sentence(explanation))
 
 

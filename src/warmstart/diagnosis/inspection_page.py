@@ -78,10 +78,10 @@ def _layers(result: LayerAblation) -> Iterator[PageSection]:
 @_sections.register
 def _attention(result: AttentionOverview) -> Iterator[PageSection]:
     by_layer = [
-        {"block": number, **{name: f"{share:.0%}" for name, share in shares.items()}}
+        {"layer": number, **{name: f"{share:.0%}" for name, share in shares.items()}}
         for number, shares in enumerate(result.statistics.patterns_by_layer())
     ]
-    yield PageSection("Patterns by block", table(by_layer), "The share of maps, over all heads and texts.")
+    yield PageSection("Patterns by layer", table(by_layer), "The share of maps, over all heads and texts.")
     heads = [
         {
             "head": head.head,
@@ -118,7 +118,7 @@ def _probe(result: LayerKnowledge) -> Iterator[PageSection]:
 
 @_sections.register(list)
 def _explanations(result: Sequence[Explanation]) -> Iterator[PageSection]:
-    for explanation in result:
+    for number, explanation in enumerate(result, 1):
         answer = str(next(iter(explanation.answer.values())))
         tested = explanation.faithfulness
         claim = "faithful" if tested.faithful else "no better than random rankings of the same words"
@@ -127,17 +127,20 @@ def _explanations(result: Sequence[Explanation]) -> Iterator[PageSection]:
             f"against {tested.random_comprehensiveness:.2f} at random, sufficiency {tested.sufficiency:.2f} against "
             f"{tested.random_sufficiency:.2f}. Blue speaks for the answer, orange against it."
         )
-        yield PageSection(answer[:200], shaded_words(explanation), note)
+        yield PageSection(f"{number}. {answer[:200]}", shaded_words(explanation), note)
 
 
 def shaded_words(explanation: Explanation) -> str:
     """The words of an explanation in their order, each shaded by its weight."""
     largest = max((abs(word.weight) for word in explanation.words), default=0.0)
-    words = (
-        f'<span style="{shade(word.weight, largest)}" title="{word.weight:+.3f}">{escape(word.text)}</span>'
-        for word in explanation.words
-    )
-    return f'<p class="words">{" ".join(words)}</p>'
+    parts = []
+    before = explanation.words[0]
+    for word in explanation.words:
+        together = word.column == before.column and word.start <= before.end
+        span = f'<span style="{shade(word.weight, largest)}" title="{word.weight:+.3f}">{escape(word.text)}</span>'
+        parts.append(span if together else f" {span}")
+        before = word
+    return f'<p class="words">{"".join(parts)}</p>'
 
 
 def _maps(

@@ -31,7 +31,7 @@ svg line { stroke: var(--heat); } svg .token:hover line { stroke: var(--ink); st
 
 @dataclass(frozen=True)
 class PageSection:
-    """A part of a page; `html` is markup, the other texts are plain."""
+    """A part of a page; `html` is markup, the other texts are plain. No two parts have the same heading."""
 
     heading: str
     html: str
@@ -43,7 +43,9 @@ def write_html(title: str, note: str, sections: Sequence[PageSection]) -> str:
     parts = [
         f"<section><h2>{escape(section.heading)}</h2>"
         + (f'<p class="note">{escape(section.note)}</p>' if section.note else "")
-        + f"{section.html}</section>"
+        # What is wider than the screen is scrolled, also by keyboard.
+        + f'<div class="box" tabindex="0" role="region" aria-label="{escape(section.heading)}">{section.html}</div>'
+        + "</section>"
         for section in sections
     ]
     return (

@@ -16,6 +16,8 @@ from warmstart.inspection.page import shade
 
 LINES, WEAKEST = 5, 0.05
 """The most lines that leave a token, and the least attention that is drawn: a picture of 512 tokens must still open."""
+PIXELS = 96
+"""The most pixels of a thumbnail in either direction."""
 ROW, COLUMN, GAP = 18, 120, 110
 """Pixels: the height of a token, the width of its column, and the space that lines cross."""
 SHOWN = 14
@@ -41,7 +43,7 @@ def thumbnails(maps: AttentionMaps, patterns: Mapping[str, str]) -> str:
                 f"{escape(patterns.get(name, ''))}</td>"
             )
         rows.append(f'<tr><th scope="row">block {layer}</th>{"".join(cells)}</tr>')
-    return _scrolled(f'<table class="maps"><tr><td></td>{head_row}</tr>{"".join(rows)}</table>', "all maps")
+    return f'<table class="maps"><tr><td></td>{head_row}</tr>{"".join(rows)}</table>'
 
 
 def lines(maps: AttentionMaps, layer: int, head: int) -> str:
@@ -61,11 +63,10 @@ def lines(maps: AttentionMaps, layer: int, head: int) -> str:
         parts.append(_token(maps.tokens[token], right + 6, y, "start"))
     width, height = 2 * COLUMN + GAP, ROW * count + 8
     label = f"Attention of head {layer}.{head}: lines from each token to those it attends to"
-    svg = (
+    return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}">{"".join(parts)}</svg>'
     )
-    return _scrolled(svg, label)
 
 
 def head_table(values: NDArray[np.float64], digits: int = 3, marked: NDArray[np.bool_] | None = None) -> str:
@@ -83,23 +84,18 @@ def head_table(values: NDArray[np.float64], digits: int = 3, marked: NDArray[np.
             for value, star in zip(row, marked[block] if marked is not None else row, strict=True)
         )
         rows.append(f'<tr><th scope="row">{block}</th>{cells}</tr>')
-    return _scrolled(f'<table><tr><th scope="col">block</th>{heads}</tr>{"".join(rows)}</table>', "heads by block")
+    return f'<table><tr><th scope="col">block</th>{heads}</tr>{"".join(rows)}</table>'
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> str:
     """A plain table of rows with the same names."""
     names = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in rows[0])
     body = "".join(f"<tr>{''.join(f'<td>{escape(_cell(value))}</td>' for value in row.values())}</tr>" for row in rows)
-    return _scrolled(f"<table><tr>{names}</tr>{body}</table>", "table")
+    return f"<table><tr>{names}</tr>{body}</table>"
 
 
 def _cell(value: object) -> str:
     return "–" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def _scrolled(html: str, label: str) -> str:
-    """What may be wider than the screen, in a box that is scrolled, also by keyboard."""
-    return f'<div class="box" tabindex="0" role="region" aria-label="{escape(label)}">{html}</div>'
 
 
 def _middle(token: int) -> int:
@@ -112,8 +108,16 @@ def _token(token: str, x: int, y: int, anchor: str) -> str:
     return f'<text x="{x}" y="{y + 4}" text-anchor="{anchor}">{title}{escape(shown)}</text>'
 
 
+def _smaller(weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A large map with fewer pixels, each the strongest of those it stands for, so that thin lines stay."""
+    step = -(-len(weights) // PIXELS)
+    starts = np.arange(0, len(weights), step)
+    return np.maximum.reduceat(np.maximum.reduceat(weights, starts, axis=0), starts, axis=1)
+
+
 def _data_uri(weights: NDArray[np.float32]) -> str:
     """A map as a picture with a pixel for each pair of tokens: black where a token attends most, white where not."""
+    weights = _smaller(weights)
     strength = np.sqrt(weights / max(float(weights.max()), 1e-12))
     pixels = (255 - 255 * strength).round().astype(np.uint8)
     height, width = pixels.shape
