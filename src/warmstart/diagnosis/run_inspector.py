@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -137,16 +136,25 @@ class RunInspector:
             remove: How many heads to switch off one after the other, the least costly first. If the run has dev and
                 test rows, the order is chosen on dev, and each step is measured on test.
         """
+        return self._heads(rows, limit, remove, with_layers=False)
+
+    def heads_and_layers(self, limit: int = LIMIT, remove: int = 0) -> HeadAblation:
+        """As `heads`, with the effects of the layers behind those of the heads, corrected for all of them together."""
+        return self._heads(None, limit, remove, with_layers=True)
+
+    def _heads(self, rows: Sequence[Row] | None, limit: int, remove: int, with_layers: bool) -> HeadAblation:
         chosen, about = self._rows(rows, limit)
         ablations = self._ablations(chosen)
-        effects = ablations.effects(every_head(ablations.model), self.progress)
+        heads = every_head(ablations.model)
+        layers = every_layer(ablations.model) if with_layers else []
+        effects = ablations.effects([*heads, *layers], self.progress)
         importance = gradient_importance(self.predictor, chosen, self.progress)
         removal = self._removal(ablations, importance, about, limit, remove) if remove else []
         flat = [value for block in importance for value in block]
-        correlation = float(stats.spearmanr(flat, [-effect.difference for effect in effects]).statistic)
+        lost = [-effect.difference for effect in effects[: len(heads)]]
+        correlation = float(stats.spearmanr(flat, lost).statistic) if len(set(lost)) > 1 else None
         base = ablations.measure().headline
-        known = None if math.isnan(correlation) else correlation
-        return HeadAblation(about, self.predictor.task.headline, base, effects, importance, known, removal)
+        return HeadAblation(about, self.predictor.task.headline, base, effects, importance, correlation, removal)
 
     def layers(self, rows: Sequence[Row] | None = None, limit: int = LIMIT) -> LayerAblation:
         """What is lost without the attention of each block, and without each block; arguments as in `heads`."""
