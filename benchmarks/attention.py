@@ -30,7 +30,7 @@ written ({counts}), and a second time in another order; the two passes agree on 
 the second pass shortly after the first and may have remembered labels, so this is an upper bound, and says nothing
 about whether two readers would agree. The rules' thresholds were chosen on half of the maps, where the rules agree with
 the first pass on {rules_agree_where_chosen:.1%}; on the other half they agree on **{rules_agree:.1%}**. The most
-frequent mistake is `both` for one of its parts. Only two maps were labelled `block`, so that the labels say little about
+frequent mistake is `both` for one of its parts. Only two maps were labelled `block`, so the labels say little about
 that pattern.
 """
 

@@ -44,13 +44,15 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
     needed, harmful = significant(heads, -1), significant(heads, 1)
     free = [
-        max((step["heads"] for step in run["removal"] if step["score"] >= run["removal"][0]["score"]), default=0)
+        max(
+            (step["heads"] for step in run["removal"] if step["row_score"] >= run["removal"][0]["row_score"]), default=0
+        )
         for run in runs
     ]
     costs = [
-        run["removal"][count]["test_score"] - run["removal"][0]["test_score"]
+        run["removal"][count]["test_row_score"] - run["removal"][0]["test_row_score"]
         for run, count in zip(runs, free, strict=True)
-        if run["removal"] and run["removal"][0]["test_score"] is not None
+        if run["removal"] and run["removal"][0]["test_row_score"] is not None
     ]
     correlations = [run["rank_correlation"] for run in runs if run["rank_correlation"] is not None]
     return {

@@ -1,4 +1,4 @@
-"""Fine-tuning with some attention heads switched off, in a plain Trainer: `python examples/heads_off.py ENCODER CSV`."""
+"""Fine-tuning with some attention heads off, in a plain Trainer: `python examples/heads_off.py ENCODER CSV`."""
 
 from start import start
 from transformers import Trainer

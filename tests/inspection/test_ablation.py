@@ -96,10 +96,10 @@ def test_heads_are_removed_one_after_the_other_the_least_costly_first(predictor,
     assert [removal.heads for removal in removals] == [0, 1, 2, 3]
     assert removals[0].without == removals[0].last == ""
     tried = [chosen_on.measure(Switches({0: [head]})).mean for head in (0, 1)]
-    assert removals[1].score == max(tried)
+    assert removals[1].row_score == max(tried)
     assert removals[1].last == f"0.{tried.index(max(tried))}"
     last = parse_switches(removals[-1].without)
-    assert removals[-1].test_score == told_on.measure(last).mean
+    assert removals[-1].test_row_score == told_on.measure(last).mean
     assert sum(map(len, last.heads.values())) == 3
     assert len(remove_heads(chosen_on, importance, candidates=1)) == 13
 

@@ -38,7 +38,7 @@ def _heads(result: HeadAblation) -> None:
     if result.rank_correlation is not None:
         _line(f"rank correlation of the gradient importance with what is lost: {result.rank_correlation:.2f}")
     if result.removal:
-        names = ("heads", "last", "score", "headline", "test_score", "test_headline")
+        names = ("heads", "last", "row_score", "headline", "test_row_score", "test_headline")
         rows = [{name: getattr(step, name) for name in names} for step in result.removal]
         screen.grid(f"heads switched off one after the other, chosen on the {result.rows.part} rows", rows)
 

@@ -54,7 +54,7 @@ def _heads(result: HeadAblation) -> Iterator[PageSection]:
     yield PageSection("Gradient importance", head_table(np.array(result.importance)), note)
     if result.removal:
         steps = [
-            {"heads off": step.heads, "last": step.last, "score": step.score, "score on test": step.test_score}
+            {"heads off": step.heads, "last": step.last, "row score": step.row_score, "on test": step.test_row_score}
             for step in result.removal
         ]
         yield PageSection("One after the other", table(steps), "Each time the head that costs the least.")

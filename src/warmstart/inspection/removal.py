@@ -28,10 +28,10 @@ class Removal:
     """The head that was switched off last, such as `3.7`; empty where all are on."""
     without: str
     """All that are off, as `predict --without` takes them; empty where all are on."""
-    score: float
+    row_score: float
     """The mean score of a row, on the rows by which the order was chosen."""
     headline: float | None
-    test_score: float | None = None
+    test_row_score: float | None = None
     """The same on other rows, where there are any."""
     test_headline: float | None = None
 
