@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warmstart
+from small import FAST
 from tiny import ARCHITECTURES, NoStockHead, tiny_japanese, tiny_model, tiny_tokenizer
 from warmstart.errors import DataError, ModelError, RecipeError
 from warmstart.inference.engines.torch import TorchEngine
@@ -95,7 +96,7 @@ def test_every_architecture_is_explained(architecture):
     assert sum(len(module._forward_hooks) for module in opened.engine.model.modules()) == hooks
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=80), st.integers(6, 40)
 )
@@ -152,3 +153,16 @@ def test_what_cannot_be_explained_is_refused(learned, run):
     opened, row = predictor("classify", "xlnet")
     with pytest.raises(ModelError, match="xlnet: reads its embeddings in an order of its own"):
         explain(opened, row)
+
+
+def test_a_text_in_slices_is_explained_whole(encoder, files, tmp_path):
+    window = {"method": "slices", "max_tokens": 8}
+    training = {"training": {**FAST["training"], "max_steps": 2}}
+    run = warmstart.fit(
+        model=encoder, train=files["train"], test=files["test"], out=tmp_path / "run", window=window, **training
+    )
+    text = ExplainedText(run.predictor, {"text": "the film 7 was good and very great"})
+    assert [word.text for word in text.words] == ["the", "film", "7", "was", "good", "and", "very", "great"]
+    assert {sequence for word in text.words for _, sequence, _ in word.places} == {0, 1}
+    everything, nothing = text.scores([np.ones(8, bool), np.zeros(8, bool)])
+    assert attribute(text, "integrated-gradients").sum() == pytest.approx(everything - nothing, abs=0.02)

@@ -27,7 +27,9 @@ from warmstart.models.hidden_states import encoder_of
 STEPS = 32
 """Points on the way of integrated gradients."""
 CHUNK = 8
-"""Points that are computed at once."""
+"""Sequences that are computed at once, unless a text has more."""
+CHUNK_SIZE = "slice_chunk_size"
+"""What the config of our own models calls the number of slices that are computed at once."""
 SAMPLES = 200
 """Choices of words for LIME."""
 KERNEL = 0.25
@@ -57,7 +59,8 @@ def _integrated_gradients(text: ExplainedText, seed: int) -> Weights:
     # The middle of each part of the way, which is more exact than its ends.
     points = (torch.arange(STEPS) + 0.5) / STEPS
     total: torch.Tensor | float = 0.0
-    for some in torch.split(points, CHUNK):
+    sequences = sum(len(sequences_of(feature)) for feature in text.features)
+    for some in torch.split(points, max(1, CHUNK // sequences)):
         gradient, embeddings, baseline = _gradients(text, some)
         total = total + gradient * (embeddings - baseline)
     assert isinstance(total, torch.Tensor)
@@ -136,10 +139,17 @@ def _on_the_way(
         return states["moved"]
 
     handle = module.register_forward_hook(move)
+    config: Any = model.config
+    # The slices of a text all at once, and not some at a time: the embeddings are those of the whole batch.
+    chunk_size = getattr(config, CHUNK_SIZE, None)
     try:
+        if chunk_size is not None:
+            setattr(config, CHUNK_SIZE, None)
         yield states
     finally:
         handle.remove()
+        if chunk_size is not None:
+            setattr(config, CHUNK_SIZE, chunk_size)
 
 
 def _is_word(text: ExplainedText, batch: dict[str, torch.Tensor], copies: int) -> torch.Tensor:
