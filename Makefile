@@ -195,6 +195,22 @@ proof-diagnosis:  ## Flipped labels are found, an over-trained model is calibrat
 proof-report:  ## Reports of N= tasks opened in Chromium: nothing fetched, nothing overflows, axe finds nothing (AXE_CORE=).
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/report.py $(SIZE)
 
+.PHONY: results-heads
+results-heads:  ## Every head and layer of fine-tuned encoders off (N= seeds; ARGS="--sets trec --rows 200"). Hours; resumes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/heads.py $(SIZE) $(ARGS)
+
+.PHONY: results-attention
+results-attention:  ## Patterns of attention maps before and after fine-tuning (N= texts of each set). About an hour; resumes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/attention.py $(SIZE)
+
+.PHONY: results-probes
+results-probes:  ## Which layer knows part of speech, entities, question types (N= words). About an hour; resumes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/probes.py $(SIZE)
+
+.PHONY: proof-explain
+proof-explain:  ## Explanations of N= texts in which one planted word decides: it is ranked first. About 5 minutes.
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/explain.py $(SIZE)
+
 .PHONY: bench-predict
 bench-predict:  ## Answers beside the bare engine and a plain pipeline over N= real texts (ARGS="--parts auto"). About an hour.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/predict.py $(SIZE) $(ARGS)

@@ -199,3 +199,11 @@ def test_kept_figures_are_those_of_the_runs_and_of_the_settings_asked_for(monkey
     other = kept.KeptResult("plain", 2, Path("a"), **run, value=0.5, of=("b.csv:2",), quality=(1,))
     with pytest.raises(SystemExit, match="other test rows"):
         kept.keep_rows("some", [other], asked)
+
+
+@pytest.mark.real
+def test_heads_attention_and_probes_are_measured(sample, monkeypatch):
+    monkeypatch.setenv("WARMSTART_BENCH_TINY", "1")
+    assert sample("heads", 1, "--sets", "trec", "--rows", "10", "--remove", "1")["trec"]["heads"] == 12
+    assert len(sample("attention", 2)["rt-polarity"]["after"]) == 3
+    assert len(sample("probes", 60)["TREC question type"]) == 4

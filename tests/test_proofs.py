@@ -58,3 +58,10 @@ def test_engines_give_the_same_answers(prove, monkeypatch):
 def test_what_a_new_user_types_is_answered_as_it_should_be(prove):
     figures = prove("first_minutes", 12)
     assert figures["as_expected"] == figures["typed"] == 12
+
+
+def test_a_planted_word_is_ranked_first(prove):
+    figures = prove("explain", 6)
+    assert figures["accuracy"] == 1
+    assert figures["found_first"]["integrated-gradients"] == figures["found_first"]["occlusion"] == 1
+    assert set(figures["after_randomising"]) == set(figures["texts_per_second"])

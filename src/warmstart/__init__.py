@@ -9,18 +9,20 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from warmstart.api import Run, compare, export, features, fit, load
+    from warmstart.api import Run, compare, export, features, fit, inspect, load
     from warmstart.errors import WarmstartError
     from warmstart.estimators import TextClassifier, TextScorer
     from warmstart.inference.features import Extractor
     from warmstart.inference.predictor import Predictor
     from warmstart.models.layer_map import LayerMap
+    from warmstart.models.switches import HeadsOff
     from warmstart.recipe import Recipe
 
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "Extractor": "warmstart.inference.features",
+    "HeadsOff": "warmstart.models.switches",
     "LayerMap": "warmstart.models.layer_map",
     "Predictor": "warmstart.inference.predictor",
     "Recipe": "warmstart.recipe",
@@ -32,11 +34,13 @@ _HOMES = {
     "export": "warmstart.api",
     "features": "warmstart.api",
     "fit": "warmstart.api",
+    "inspect": "warmstart.api",
     "load": "warmstart.api",
 }
 
 __all__ = [
     "Extractor",
+    "HeadsOff",
     "LayerMap",
     "Predictor",
     "Recipe",
@@ -48,6 +52,7 @@ __all__ = [
     "export",
     "features",
     "fit",
+    "inspect",
     "load",
 ]
 

@@ -10,6 +10,7 @@ from warmstart import tasks
 from warmstart.data.frames import is_frame, store_frame
 from warmstart.data.source import is_data_file
 from warmstart.deploy.export.export_run import export
+from warmstart.diagnosis.run_inspector import RunInspector
 from warmstart.errors import RecipeError
 from warmstart.evaluation.run import RunFolder
 from warmstart.experiments.compare_runs import RunComparison, compare_runs
@@ -42,7 +43,7 @@ Data: TypeAlias = (
 )
 """Rows: a file, several, or what holds them in memory."""
 
-__all__ = ["Run", "compare", "default_folder", "export", "features", "fit", "load"]
+__all__ = ["Run", "compare", "default_folder", "export", "features", "fit", "inspect", "load"]
 
 
 class Run(RunFolder):
@@ -148,7 +149,11 @@ def _known_task(task: Value) -> Value:
 
 
 def load(
-    path: str | Path, precision: str = "fp32", engine: str = "torch", task: type[AnyTask] | None = None
+    path: str | Path,
+    precision: str = "fp32",
+    engine: str = "torch",
+    task: type[AnyTask] | None = None,
+    without: str | None = None,
 ) -> Predictor:
     """Load a run, or its model folder, to predict with it.
 
@@ -157,8 +162,10 @@ def load(
         precision: `fp32`, as in plain `transformers`; `bf16`, `fp16`, `int8`, or `auto`.
         engine: The inference engine, `torch` by default; others need `warmstart export` first.
         task: The class that the run was trained with, if no package registers it.
+        without: Attention heads and blocks to switch off, such as `3.7,5.*,6`: head 7 of block 3, all heads of block 5,
+            and the whole of block 6.
     """
-    return Predictor.load(path, precision, engine, task)
+    return Predictor.load(path, precision, engine, task, without)
 
 
 def compare(runs: Sequence[str | Path]) -> RunComparison:
@@ -168,6 +175,15 @@ def compare(runs: Sequence[str | Path]) -> RunComparison:
         runs: Runs, runs of several seeds, or folders that contain runs `seed-0`, `seed-1` ….
     """
     return compare_runs(runs)
+
+
+def inspect(run: str | Path, progress: Progress = silent) -> RunInspector:
+    """Open a run to look inside its model, by `heads()`, `layers()`, `attention()`, `probe()` and `explain(texts)`.
+
+    Args:
+        run: The run, or its model folder.
+    """
+    return RunInspector(run, progress=progress)
 
 
 def features(

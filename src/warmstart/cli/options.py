@@ -74,6 +74,14 @@ Engine = Annotated[
         "need `warmstart export` first.",
     ),
 ]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help="How answers are explained: integrated-gradients, gradient-input, occlusion or lime.",
+        metavar="NAME",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]
 
 READING = {

@@ -51,6 +51,19 @@ Drop = Annotated[
         "--drop", help="With --file, rows to leave out: empty ones, whose text is missing. By default they are errors."
     ),
 ]
+Without = Annotated[
+    str | None,
+    typer.Option(
+        "--without",
+        help="Attention heads and blocks to switch off: 3.7 is head 7 of block 3, 5.* all heads of block 5, and 6 the "
+        "whole of block 6, counted from 0.",
+        metavar="HEADS",
+    ),
+]
+Explain = Annotated[
+    bool,
+    typer.Option("--explain", help="Also give the words behind each answer, and whether the model depends on them."),
+]
 
 
 def command(
@@ -82,6 +95,9 @@ def command(
     no_formulas: NoFormulas = False,
     engine: options.Engine = "torch",
     precision: options.Precision = "fp32",
+    without: Without = None,
+    explain: Explain = False,
+    method: options.Method = "integrated-gradients",
     ray: bulk.Ray = None,
     workers: bulk.Workers = None,
     cpus_per_worker: bulk.CpusPerWorker = 1,
@@ -100,6 +116,9 @@ def command(
 def _predict(run: str, texts: list[str], values: Values) -> None:
     reading = options.recipe_fields(values, options.READING)
     if values["ray"] is not None:
+        for name in ("without", "explain"):
+            if values[name]:
+                raise RecipeError(f"--{name}: works only without --ray; leave it out")
         if values["drop"]:
             raise RecipeError("--drop: with --ray, rows without a text are set aside; leave it out")
         bulk.label_corpus(run, reading, values)
@@ -112,6 +131,8 @@ def _predict(run: str, texts: list[str], values: Values) -> None:
         raise RecipeError("--keep-column: works only with --file or --ray; leave it out")
     if values["drop"] and file is None:
         raise RecipeError("--drop: works only with --file; leave it out")
+    if values["explain"] and (file is not None or out is not None or values["documents"] is not None):
+        raise RecipeError("--explain: works only with texts on the screen; for a file, use `warmstart inspect`")
     from warmstart.cli import answer_tables, reading_options, screen
     from warmstart.inference.answer_files import check_out
 
@@ -122,7 +143,7 @@ def _predict(run: str, texts: list[str], values: Values) -> None:
     model_folder(run)  # refused here, before torch is imported
     from warmstart.inference.predictor import Predictor
 
-    predictor = Predictor.load(run, values["precision"], values["engine"])
+    predictor = Predictor.load(run, values["precision"], values["engine"], without=values["without"])
     shape = _shape(predictor, values["min_confidence"])
     if values["documents"] is not None:
         from warmstart.cli.search_documents import search
@@ -133,7 +154,7 @@ def _predict(run: str, texts: list[str], values: Values) -> None:
         schema = predictor.task.schema(predictor.task.options).without_answers()
         _file(predictor, reading_options.source_of(run, file, reading, schema), values, shape)
     else:
-        _texts(predictor, texts, out, json, shape)
+        _texts(predictor, texts, out, json, shape, values["method"] if values["explain"] else None)
     screen.cut(predictor.cut, predictor.window, json)
     screen.trial(predictor.trial, json)
 
@@ -148,7 +169,9 @@ def _shape(predictor: Any, least: float | None) -> Any:
     return lambda answer: abstain(predictor.task, answer, least)
 
 
-def _texts(predictor: Any, texts: list[str], out: str | None, json: bool, shape: Any) -> None:
+def _texts(
+    predictor: Any, texts: list[str], out: str | None, json: bool, shape: Any, method: str | None = None
+) -> None:
     """Answer texts of the command line, or lines of standard input."""
     from warmstart.cli import answer_tables
 
@@ -156,6 +179,9 @@ def _texts(predictor: Any, texts: list[str], out: str | None, json: bool, shape:
     if not words:
         raise RecipeError("predict: standard input is empty; expected one text per line")
     wanted = predictor.task.parse_cli(words)
+    if method is not None:
+        _explain(predictor, wanted, json, shape, method)
+        return
     answers = [shape(answer) for answer in predictor.predict(wanted)]
     if out is not None:
         from warmstart.inference.answer_files import write_answers
@@ -164,6 +190,25 @@ def _texts(predictor: Any, texts: list[str], out: str | None, json: bool, shape:
         write_answers([{**row, **answer} for row, answer in zip(rows, answers, strict=True)], Path(out))
     else:
         answer_tables.answers(wanted, answers, json)
+
+
+def _explain(predictor: Any, texts: list[Any], json: bool, shape: Any, method: str) -> None:
+    """Answer texts, each with the words behind the answer."""
+    from warmstart.cli import inspection_tables, screen
+    from warmstart.evaluation.records.files import as_json
+    from warmstart.inspection.explanations import explain
+
+    with screen.Bars().bar("explaining", len(texts)) as bar:
+        explanations = []
+        for number, text in enumerate(texts, 1):
+            explanations.append(explain(predictor, predictor.task.parse_input(text, number), method))
+            bar.advance()
+    if not json:
+        inspection_tables.show(explanations)
+        return
+    for explanation in explanations:
+        plain = as_json(explanation)
+        screen.print_json({**shape(plain.pop("answer")), "explanation": plain})
 
 
 def _file(predictor: Any, source: Any, values: Values, shape: Any) -> None:

@@ -16,7 +16,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from warmstart.data.schema import Value
-from warmstart.errors import ModelError
+from warmstart.errors import ModelError, RecipeError
 from warmstart.inference.batching import ROWS, count_tokens, group_by_length
 from warmstart.inference.engine_selection import check_names, load_engine
 from warmstart.inference.engine_trial import EngineTrial, settle
@@ -26,6 +26,7 @@ from warmstart.inference.folders import model_folder
 from warmstart.models.architectures import is_pooled
 from warmstart.models.heads.selection import compares_texts
 from warmstart.models.loading import load_config, load_model, load_tokenizer, max_tokens_of
+from warmstart.models.switches import parse_switches, switch_off
 from warmstart.storage.artifacts import verify
 from warmstart.tasks.base import Answer, AnyFeature, AnyTask, Input
 from warmstart.tasks.shared.protocols import EncodesQueries, HasTensors, ReadsWindows, extended_model
@@ -78,6 +79,7 @@ class Predictor:
         precision: str = "fp32",
         engine: str = "torch",
         task: type[AnyTask] | None = None,
+        without: str | None = None,
     ) -> Predictor:
         """Load a run, or its model folder.
 
@@ -87,10 +89,16 @@ class Predictor:
             precision: `fp32` (as in plain `transformers`), `bf16`, `fp16`, `int8`, or `auto` for the fastest.
             task: The class of the task, where the run was trained with one that no package registers. What a model
                 folder names is never imported.
+            without: Attention heads and blocks to switch off, as `parse_switches` reads them: `3.7,5.*,6`.
         """
         check_names(engine, precision)
+        switches = parse_switches(without) if without else None
+        if switches and engine != "torch":
+            raise RecipeError(f"without: only the engine torch can switch heads and blocks off; found {engine}")
         folder = model_folder(path)
         members = members_of(folder, verify(folder)) or [folder]
+        if switches and len(members) > 1:
+            raise ModelError(f"without: {folder} holds several models, whose heads differ; give {members[0]}")
         config = load_config(str(members[0]))
         opened, saved = open_task(folder, config, task)
         window = saved.window
@@ -107,7 +115,10 @@ class Predictor:
         def model() -> torch.nn.Module:
             models = (load_model(str(member), opened.auto_class, {}, tokenizer).model for member in members)
             both = zip(models, members, strict=True)
-            return _ensemble([extended_model(opened, model, member) for model, member in both], opened)
+            whole = _ensemble([extended_model(opened, model, member) for model, member in both], opened)
+            if switches:
+                switch_off(whole, switches)
+            return whole
 
         loaded = load_engine(ModelSource(folder, config, model), engine, precision)
         return cls(loaded, tokenizer, opened, window, saved.temperature)
@@ -137,10 +148,10 @@ class Predictor:
             count += sum(len(features) for _, features in encoded)
             tokens += sum(count_tokens(feature) for _, features in encoded for feature in features)
             if count >= BUFFER or tokens >= BUFFERED:
-                yield from self._answer(held, batch_size)
+                yield from self.answer(held, batch_size)
                 held, count, tokens = [], 0, 0
         if held:
-            yield from self._answer(held, batch_size)
+            yield from self.answer(held, batch_size)
 
     def encode(self, rows: Sequence[InputRow]) -> list[Encoded]:
         """Each row with its features; counts what the window truncates."""
@@ -153,8 +164,8 @@ class Predictor:
             self.cut.add(features[0])
         return encoded
 
-    def _answer(self, held: Sequence[Encoded], batch_size: int) -> Iterator[Answer]:
-        """The answers to rows; of a computed feature, only what the task decodes from its outputs is held."""
+    def answer(self, held: Sequence[Encoded], batch_size: int = ROWS) -> Iterator[Answer]:
+        """The answers to rows that `encode` gave; of a feature, only what the task decodes from its outputs is held."""
         flat = [feature for _, features in held for feature in features]
         batch_size = min(batch_size, self.task.max_batch or batch_size)
         self.engine, trial = settle(self.engine, flat, self.collate)

@@ -55,7 +55,7 @@ class TokenVectors:
 
 
 @dataclass(frozen=True)
-class _Sequence:
+class TokenSequence:
     """One sequence of tokens for the encoder: a text, or a slice of it."""
 
     row: TextRow
@@ -98,11 +98,11 @@ class TokenExtractor:
         pending = text_rows(texts)
         size = max(1, MAX_NUMBERS // self.extractor.width)
         while rows := list(itertools.islice(pending, READ_AHEAD)):
-            for sequences in _parts(self._sequences(rows), size):
+            for sequences in _parts(self.sequences(rows), size):
                 yield self._tokens(sequences, batch_size)
                 advance(len({id(sequence.row) for sequence in sequences if sequence.number == 0}))
 
-    def _sequences(self, rows: Sequence[TextRow]) -> Iterator[_Sequence]:
+    def sequences(self, rows: Sequence[TextRow]) -> Iterator[TokenSequence]:
         extractor, pair = self.extractor, "pair" in rows[0]
         extractor.check_window(pair)
         with no_panic():
@@ -117,10 +117,10 @@ class TokenExtractor:
                 given: dict[str, Any] = {name: feature[name] for name in INPUTS if name in feature}
                 slices = extractor.window.method == "slices"
                 inputs: dict[str, list[int]] = {name: ids[number] if slices else ids for name, ids in given.items()}
-                yield _Sequence(row, number, inputs, _origins(frame, texts, view))
+                yield TokenSequence(row, number, inputs, _origins(frame, texts, view))
 
     @torch.inference_mode()
-    def _tokens(self, sequences: Sequence[_Sequence], batch_size: int) -> TokenVectors:
+    def _tokens(self, sequences: Sequence[TokenSequence], batch_size: int) -> TokenVectors:
         extractor = self.extractor
         every = any(pooling.needs_all_layers for pooling in extractor.poolings)
         vectors: list[Vectors] = [np.zeros(0, np.float32)] * len(sequences)
@@ -159,9 +159,9 @@ def _origins(frame: Frame, texts: Sequence[TokenizedText], view: View) -> list[t
     return [*before, *shown[0], *between, *(shown[1] if len(shown) > 1 else []), *after]
 
 
-def _parts(sequences: Iterable[_Sequence], size: int) -> Iterator[list[_Sequence]]:
+def _parts(sequences: Iterable[TokenSequence], size: int) -> Iterator[list[TokenSequence]]:
     """Consecutive sequences, with so many tokens at most, or one alone."""
-    part: list[_Sequence] = []
+    part: list[TokenSequence] = []
     tokens = 0
     for sequence in sequences:
         count = len(sequence.origins)

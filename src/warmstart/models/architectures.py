@@ -68,13 +68,24 @@ class ArchitectureSpec:
     """Its blocks are built like BERT's, so that the last one can be computed for the first token alone."""
     global_first_token: bool = False
     """Its first token has global attention only if a `global_attention_mask` asks for it."""
+    heads_joined: str = ""
+    """The module, by its name in a block, that reads the outputs of all attention heads side by side; empty if there is
+    none, or if it is not known."""
 
 
 CLS: Mapping[str, Mapping[str, str]] = {"cls": {}}
 LAST: Mapping[str, Mapping[str, str]] = {"last": {}}
 POOLER = StockDense(pretrained=True)
-_OFFSET = ArchitectureSpec(offset_positions=True, stock_poolings=CLS, stock_dense=StockDense(dropout=True))
-_T5 = ArchitectureSpec(embeddings=("block.0.layer.0.SelfAttention.relative_attention_bias",), stock_poolings={})
+OUTPUT = "attention.output.dense"
+"""Where BERT and its relatives join their heads."""
+_OFFSET = ArchitectureSpec(
+    offset_positions=True, stock_poolings=CLS, stock_dense=StockDense(dropout=True), heads_joined=OUTPUT
+)
+_T5 = ArchitectureSpec(
+    embeddings=("block.0.layer.0.SelfAttention.relative_attention_bias",),
+    stock_poolings={},
+    heads_joined="layer.0.SelfAttention.o",
+)
 
 ARCHITECTURES: dict[str, ArchitectureSpec] = {
     "albert": ArchitectureSpec(
@@ -82,59 +93,78 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         stock_poolings=CLS,
         stock_dense=POOLER,
         pair_modules=("albert.pooler", "sop_classifier"),
+        heads_joined="albert_layers.0.attention.dense",
     ),
     "bert": ArchitectureSpec(
         stock_poolings=CLS,
         stock_dense=POOLER,
         pair_modules=("bert.pooler", "cls.seq_relationship"),
         first_token_block=True,
+        heads_joined=OUTPUT,
     ),
     "big_bird": ArchitectureSpec(
         stock_poolings=CLS,
         stock_dense=StockDense("hidden_act", dropout=True),
         pair_modules=("bert.pooler", "cls.seq_relationship"),
+        heads_joined=OUTPUT,
     ),
     "camembert": replace(_OFFSET, first_token_block=True),
     # transformers fills its mask with the lowest number of fp32, which fp16 and bf16 cannot hold.
-    "deberta": ArchitectureSpec(half_precision=False, stock_poolings=CLS, stock_dense=StockDense("pooler_hidden_act")),
+    "deberta": ArchitectureSpec(
+        half_precision=False,
+        stock_poolings=CLS,
+        stock_dense=StockDense("pooler_hidden_act"),
+        heads_joined=OUTPUT,
+    ),
     "deberta-v2": ArchitectureSpec(
         embeddings=("LayerNorm",),
         first_block=("conv",),
         stock_poolings=CLS,
         stock_dense=StockDense("pooler_hidden_act"),
+        heads_joined=OUTPUT,
     ),
-    "distilbert": ArchitectureSpec(stock_poolings=CLS, stock_dense=StockDense("relu")),
+    "distilbert": ArchitectureSpec(
+        stock_poolings=CLS, stock_dense=StockDense("relu"), heads_joined="attention.out_lin"
+    ),
     "electra": ArchitectureSpec(
-        stock_poolings=CLS, stock_dense=StockDense("gelu", dropout=True), first_token_block=True
+        stock_poolings=CLS,
+        stock_dense=StockDense("gelu", dropout=True),
+        first_token_block=True,
+        heads_joined=OUTPUT,
     ),
     # Its default, `late`, is the mean of every token's logits, which is no pooling of states.
     "eurobert": ArchitectureSpec(
         stock_poolings={"cls": {"classifier_pooling": "bos"}, "mean": {"classifier_pooling": "mean"}},
         stock_dense=StockDense("gelu"),
         stock_dropout=False,
+        heads_joined="self_attn.o_proj",
     ),
-    "gpt2": ArchitectureSpec(stock_poolings=LAST, stock_dropout=False),
-    "gte": ArchitectureSpec(head=("pooler",), stock_poolings=CLS, stock_dense=POOLER),
-    "llama": ArchitectureSpec(stock_poolings=LAST, stock_dropout=False),
+    "gpt2": ArchitectureSpec(stock_poolings=LAST, stock_dropout=False, heads_joined="attn.c_proj"),
+    "gte": ArchitectureSpec(head=("pooler",), stock_poolings=CLS, stock_dense=POOLER, heads_joined="self_attn.o_proj"),
+    "llama": ArchitectureSpec(stock_poolings=LAST, stock_dropout=False, heads_joined="self_attn.o_proj"),
     "longformer": replace(_OFFSET, global_first_token=True),
     "modernbert": ArchitectureSpec(  # its stock head also has a norm, which ours has not
-        stock_poolings={"cls": {"classifier_pooling": "cls"}, "mean": {"classifier_pooling": "mean"}}
+        stock_poolings={"cls": {"classifier_pooling": "cls"}, "mean": {"classifier_pooling": "mean"}},
+        heads_joined="attn.Wo",
     ),
-    "mpnet": _OFFSET,
+    "mpnet": replace(_OFFSET, heads_joined="attention.attn.o"),
     "mt5": replace(_T5, encoder_class="MT5EncoderModel"),
-    "nomic_bert": ArchitectureSpec(head=("pooler",), stock_poolings=CLS, stock_dense=POOLER),
+    "nomic_bert": ArchitectureSpec(
+        head=("pooler",), stock_poolings=CLS, stock_dense=POOLER, heads_joined="self_attn.o_proj"
+    ),
     "opt": ArchitectureSpec(
         head=("final_layer_norm", "project_out"),
         stock_poolings=LAST,
         stock_dropout=False,
         last_hidden_size="word_embed_proj_dim",
+        heads_joined="self_attn.out_proj",
     ),
     "roberta": replace(_OFFSET, first_token_block=True),
     "roberta-prelayernorm": _OFFSET,
     "t5": replace(_T5, encoder_class="T5EncoderModel"),
     "xlm-roberta": replace(_OFFSET, first_token_block=True),
     "xlm-roberta-xl": _OFFSET,
-    "xlnet": ArchitectureSpec(
+    "xlnet": ArchitectureSpec(  # it joins its heads by a bare parameter, which no hook can reach
         stock_poolings={"last": {"summary_type": "last"}}, stock_dense=StockDense("summary_activation")
     ),
 }

@@ -24,6 +24,7 @@ from warmstart.models.structure import Structure
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from transformers import PretrainedConfig
 
 
 class LayerRow(TypedDict):
@@ -50,6 +51,8 @@ class LayerMap:
     blocks: tuple[LayerGroup, ...]
     head: LayerGroup
     _positions: dict[str, int] = field(repr=False)
+    config: PretrainedConfig | None = field(default=None, repr=False)
+    """That of the encoder; None for a module that has none."""
 
     @classmethod
     def of(cls, model: nn.Module) -> LayerMap:
@@ -79,6 +82,7 @@ class LayerMap:
             tuple(group(f"block {i}", i + 1, block, runs) for i, (block, runs) in blocks),
             group("head", top),
             {name: lowest[id(parameter)] for name, parameter in names},
+            structure.config,
         )
 
     @property

@@ -31,6 +31,8 @@ class Structure:
     positions: dict[str, int]
     """By dotted name of a module, or of a parameter outside of all modules: 0 for the embeddings, 1 for the first
     block, and so on up to the head."""
+    config: PretrainedConfig | None
+    """That of the encoder; None for a module that has none."""
 
     @classmethod
     def of(cls, model: nn.Module) -> Structure:
@@ -50,7 +52,7 @@ class Structure:
         positions |= {_join(holder, name): 0 for name in spec.embeddings}
         positions |= {_join(holder, name): 1 for name in spec.first_block}
         positions |= {_join(holder, name): head for name in spec.head}
-        return cls(blocks, runs, positions)
+        return cls(blocks, runs, positions, config)
 
     def position(self, name: str) -> int:
         """Where a parameter belongs: the position of the nearest module that holds it."""

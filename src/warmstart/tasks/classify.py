@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, Self, cast
 import torch
 from torch.nn import functional as F
 
-from warmstart.data.schema import Column, Schema
+from warmstart.data.schema import Column, Row, Schema
 from warmstart.errors import Location, ModelError, RecipeError, nearest
 from warmstart.tasks.base import Answer, Averaging, Batch, Columns, ErrorTable, LossFunction, Outputs, TextFeature
 from warmstart.tasks.shared import metrics
 from warmstart.tasks.shared.classify_options import ClassifyOptions
 from warmstart.tasks.shared.error_tables import share, table
+from warmstart.tasks.shared.explained_outputs import log_odds
 from warmstart.tasks.shared.failures import why_no_better_than_constant
 from warmstart.tasks.shared.label_thresholds import choose_threshold
 from warmstart.tasks.shared.labels import LABEL_ANSWER, LabelMap
@@ -23,6 +24,7 @@ from warmstart.tasks.shared.pair_encoder import reads_separately
 from warmstart.tasks.shared.prompts import PROMPT
 from warmstart.tasks.shared.text_classification import TextClassification
 from warmstart.tasks.shared.text_inputs import PAIR, TEXT, encode_texts, pad
+from warmstart.tasks.shared.token_origins import FeatureOrigins, text_origins
 from warmstart.text.windows import Window
 
 if TYPE_CHECKING:
@@ -129,6 +131,16 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
         scores = outputs["logits"].double()
         probabilities = (scores.sigmoid() if self.multi_label else scores.softmax(dim=-1)).tolist()
         return [self._answer(row) for row in probabilities]
+
+    def token_origins(self, row: Row, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[FeatureOrigins]:
+        return text_origins(row, tokenizer, window, self.pair, self.separate_texts)
+
+    def explained_output(self, outputs: Outputs, features: Sequence[ClassifyFeature], answer: Answer) -> torch.Tensor:
+        """The log odds of the label; of several labels, those of the most probable one."""
+        if not self.multi_label:
+            return log_odds(outputs["logits"][0], [self.labels.ids[answer["label"]]])
+        probabilities = answer["probabilities"]
+        return outputs["logits"][0, self.labels.ids[max(probabilities, key=probabilities.__getitem__)]]
 
     @property
     def probe_kind(self) -> ProbeKind:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, Self, cast
 
 import torch
 
-from warmstart.data.schema import Column, Schema
+from warmstart.data.schema import Column, Row, Schema
 from warmstart.errors import ModelError
 from warmstart.tasks.base import Answer, Averaging, Batch, Columns, ErrorTable, Outputs, Task, TextFeature
 from warmstart.tasks.shared import metrics
@@ -15,6 +15,7 @@ from warmstart.tasks.shared.error_tables import quantiles, table
 from warmstart.tasks.shared.pair_encoder import PairOptions, reads_separately
 from warmstart.tasks.shared.prompts import PROMPT
 from warmstart.tasks.shared.text_inputs import PAIR, TEXT, encode_texts, pad
+from warmstart.tasks.shared.token_origins import FeatureOrigins, text_origins
 from warmstart.text.windows import Window
 
 if TYPE_CHECKING:
@@ -93,6 +94,13 @@ class Score(Task[ScoreOptions, ScoreFeature]):
 
     def decode(self, outputs: Outputs, features: Sequence[ScoreFeature]) -> list[Answer]:
         return [{"score": score} for score in outputs["logits"].double().reshape(-1).tolist()]
+
+    def token_origins(self, row: Row, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[FeatureOrigins]:
+        return text_origins(row, tokenizer, window, self.pair, self.separate_texts)
+
+    def explained_output(self, outputs: Outputs, features: Sequence[ScoreFeature], answer: Answer) -> torch.Tensor:
+        """The number itself."""
+        return outputs["logits"].reshape(-1)[0]
 
     @property
     def probe_kind(self) -> ProbeKind:

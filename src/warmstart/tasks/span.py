@@ -25,6 +25,7 @@ from warmstart.tasks.base import (
 )
 from warmstart.tasks.shared import metrics
 from warmstart.tasks.shared.error_tables import f1_by_group, quantiles, table
+from warmstart.tasks.shared.explained_outputs import span_output
 from warmstart.tasks.shared.protocols import ReadsWindows
 from warmstart.tasks.shared.spans import (
     SpanCandidates,
@@ -36,6 +37,7 @@ from warmstart.tasks.shared.spans import (
     shortened,
 )
 from warmstart.tasks.shared.text_inputs import flat, pad
+from warmstart.tasks.shared.token_origins import FeatureOrigins, question_origins
 from warmstart.text.alignment import CharSpan, TokenizedText, char_span_to_tokens, tokenize_with_offsets
 from warmstart.text.windows import Frame, Window, count_covered, take_ranges, views
 
@@ -231,6 +233,12 @@ class Span(ReadsWindows, Task[SpanOptions, SpanFeature]):
         else:
             best = ranked[0]
         return {**best, "no_answer_score": no_answer_score, "best": ranked[: self.options.n_best]}
+
+    def token_origins(self, row: Row, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[FeatureOrigins]:
+        return question_origins(row, tokenizer, window, self.by)
+
+    def explained_output(self, outputs: Outputs, features: Sequence[SpanFeature], answer: Answer) -> torch.Tensor:
+        return span_output(outputs["start_logits"], outputs["end_logits"], features, answer)
 
     @property
     def answer_schema(self) -> dict[str, str]:

@@ -29,11 +29,13 @@ from warmstart.tasks.base import (
 from warmstart.tasks.shared import metrics
 from warmstart.tasks.shared.entities import check_entities, matched, row_f1, segments
 from warmstart.tasks.shared.error_tables import table
+from warmstart.tasks.shared.explained_outputs import entity_output
 from warmstart.tasks.shared.labels import LabelMap
 from warmstart.tasks.shared.protocols import ReadsWindows
 from warmstart.tasks.shared.tagging import TagWindow, tag_windows, target_tags, tokens_of_units, word_tags
 from warmstart.tasks.shared.tagging_units import characters_of, joined, words_of
 from warmstart.tasks.shared.text_inputs import no_panic, pad, pad_labels
+from warmstart.tasks.shared.token_origins import FeatureOrigins, window_origins
 from warmstart.text import tag_schemes as schemes
 from warmstart.text.alignment import CharSpan, TokenizedText, join_words, tokenize_with_offsets
 from warmstart.text.windows import Frame, Window
@@ -314,6 +316,19 @@ class Tag(ReadsWindows, Task[TagOptions, TagFeature]):
         if row.get("words") is None:
             return {"entities": entities}
         return {"entities": entities, "tags": word_tags(row["words"], entities, self.options.scheme)}
+
+    def token_origins(self, row: Row, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[FeatureOrigins]:
+        by: Literal["character", "text"] = "character" if self.options.tokenize_by == "character" else "text"
+        return window_origins(row["text"], tokenizer, window, by)
+
+    def explained_output(self, outputs: Outputs, features: Sequence[TagFeature], answer: Answer) -> torch.Tensor:
+        """The log odds of the type of the surest entity, without what a CRF adds."""
+        if not answer["entities"]:
+            raise DataError("no entity was predicted, so there is nothing to explain")
+        entity = max(answer["entities"], key=lambda one: one["score"])
+        names = enumerate(self.labels.names)
+        tags = [number for number, name in names if name != "O" and schemes.split_tag(name)[1] == entity["label"]]
+        return entity_output(outputs["logits"], features, entity, tags)
 
     @property
     def answer_schema(self) -> dict[str, str]:

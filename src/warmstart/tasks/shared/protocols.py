@@ -248,6 +248,24 @@ class PairsConfusions(Protocol):
         ...
 
 
+@runtime_checkable
+class ExplainsAnswers(Protocol):
+    """Has answers that can be traced back to words."""
+
+    def token_origins(
+        self, row: Row, tokenizer: PreTrainedTokenizerBase, window: Window
+    ) -> list[list[list[tuple[str, tuple[int, int]] | None]]]:
+        """Of each feature of a row, and of each of its sequences, where every token comes from.
+
+        That is its column and its characters there, or None for a token that is no part of the row.
+        """
+        ...
+
+    def explained_output(self, outputs: Mapping[str, torch.Tensor], features: Sequence[Any], answer: Answer) -> Any:
+        """How strongly the outputs for the features of one row speak for an answer: a tensor with one number."""
+        ...
+
+
 def extended_model(task: object, model: PreTrainedModel, folder: Path | None) -> nn.Module:
     """The model as a task uses it, with modules of the task's own where it has any.
 

@@ -1,0 +1,149 @@
+"""Every head and every layer of fine-tuned encoders off, as in Kovaleva et al. 2019 and Michel et al. 2019.
+
+    make results-heads [N=seeds] [ARGS="--sets rt-polarity,trec --rows 500 --remove 20"]
+
+Each effect is tested over the rows, and corrected for all heads and layers of a run. Heads are also removed one after
+the other, the order chosen on dev rows and told on test rows. What has ended is kept, so that a stopped measurement
+goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from statistics import mean
+from typing import Any
+
+import kept
+from common import finish, write_page
+from inspect_sets import SETS, TINY, finished_run
+from tables import Lines, chosen
+
+
+def measure(name: str, seed: int, rows: int, remove: int) -> dict[str, Any]:
+    """The figures of one run; single measurements are kept in the cache folder as they end."""
+    from warmstart.diagnosis.run_inspector import RunInspector
+    from warmstart.evaluation.records.files import as_json
+
+    lines = Lines(f"heads {name}-{seed}")
+    inspector = RunInspector(finished_run(name, seed, lines), progress=lines)
+    ablation = as_json(inspector.heads_and_layers(limit=rows, remove=remove))
+    return {**ablation, "dev_rows": ablation["rows"]["used"]}
+
+
+def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the runs of one set say together."""
+    heads = [{e["without"]: e for e in run["effects"] if e["kind"] == "head"} for run in runs]
+    layers = [{e["without"]: e for e in run["effects"] if e["kind"] != "head"} for run in runs]
+
+    def significant(effects: list[dict[str, Any]], sign: int) -> list[set[str]]:
+        return [
+            {name for name, e in one.items() if e["p_corrected"] <= 0.05 and sign * e["difference"] > 0}
+            for one in effects
+        ]
+
+    needed, harmful = significant(heads, -1), significant(heads, 1)
+    free = [
+        max(
+            (step["heads"] for step in run["removal"] if step["row_score"] >= run["removal"][0]["row_score"]), default=0
+        )
+        for run in runs
+    ]
+    costs = [
+        run["removal"][count]["test_row_score"] - run["removal"][0]["test_row_score"]
+        for run, count in zip(runs, free, strict=True)
+        if run["removal"] and run["removal"][0]["test_row_score"] is not None
+    ]
+    correlations = [run["rank_correlation"] for run in runs if run["rank_correlation"] is not None]
+    return {
+        "headline": mean(math.nan if run["headline"] is None else run["headline"] for run in runs),
+        "heads": len(heads[0]),
+        "needed": mean(map(len, needed)),
+        "needed_in_all": sorted(set.intersection(*needed)),
+        "harmful": mean(map(len, harmful)),
+        "harmful_in_all": sorted(set.intersection(*harmful)),
+        "better_without": mean(sum(e["difference"] > 0 for e in one.values()) for one in heads),
+        "layers_needed": mean(map(len, significant(layers, -1))),
+        "removed_free": mean(free),
+        "test_cost": mean(costs) if costs else None,
+        "rank_correlation": mean(correlations) if correlations else None,
+    }
+
+
+def page(by_set: dict[str, list[dict[str, Any]]]) -> str:
+    """The page about all sets."""
+    sums = {name: summary(runs) for name, runs in by_set.items()}
+    columns = ("headline", "needed", "harmful", "better_without", "layers_needed", "removed_free", "test_cost")
+    lines = [
+        f"| {name} | {len(by_set[name])} | "
+        + " | ".join(_number(one[key]) for key in (*columns, "rank_correlation"))
+        + f" | {', '.join(one['needed_in_all']) or '–'} |"
+        for name, one in sums.items()
+    ]
+    heats = [f"## {name}\n\n{_heat(runs)}" for name, runs in by_set.items()]
+    return "\n".join([ABOUT.strip(), "", *HEADER, *lines, "", *heats])
+
+
+ABOUT = """
+e5-small (12 layers of 12 heads) is fine-tuned on each set, and every head, the attention of every layer and every layer
+is switched off alone. An effect is the change of a row's score on dev rows; it counts as *needed* or *harmful* if a
+paired test over rows finds it after Holm's correction over all heads and layers of a run. *Removed free* is how many
+heads can be switched off one after the other, each time the best of the 10 least important ones, before the dev score
+falls below that of the whole model; *test cost* is what that changes on test rows. The *rank correlation* is that of
+gradient importance with what is lost without each head.
+"""
+HEADER = (
+    "| set | seeds | metric | heads needed | heads harmful | better without | layers needed | removed free | test cost "
+    "| rank correlation | needed in all seeds |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+)
+
+
+def _heat(runs: list[dict[str, Any]]) -> str:
+    """The mean change without each head in points, by layer; a head that is needed in some seed in bold."""
+    effects = [[e for e in run["effects"] if e["kind"] == "head"] for run in runs]
+    layers = 1 + max(int(e["without"].partition(".")[0]) for e in effects[0])
+    count = len(effects[0]) // layers
+    lines = ["| layer | " + " | ".join(map(str, range(count))) + " |", "| ---: |" + " ---: |" * count]
+    for layer in range(layers):
+        cells = []
+        for head in range(layer * count, (layer + 1) * count):
+            change = f"{100 * mean(one[head]['difference'] for one in effects):+.1f}"
+            marked = any(one[head]["p_corrected"] <= 0.05 for one in effects)
+            cells.append(f"**{change}**" if marked else change)
+        lines.append(f"| {layer} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, ""])
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}" if abs(value) < 1.5 else f"{value:.1f}"
+
+
+def main() -> None:
+    """Measure what is missing, then report on all that is kept."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=3, help="seeds (default 3)")
+    parser.add_argument("--sets", default=",".join(SETS), help="sets, with commas between them")
+    parser.add_argument("--rows", type=int, default=500, help="dev rows of a run (default 500)")
+    parser.add_argument("--remove", type=int, default=72, help="heads to remove one after the other (default 72)")
+    parser.add_argument("--write", action="store_true", help="keep the figures, and write the page in docs/results/")
+    args = parser.parse_args()
+    figures = kept.read("heads") if args.write else {}
+    for seed in range(args.n):
+        for name in chosen(args.sets, SETS):
+            key = f"{name}-{seed}"
+            if key not in figures:
+                figures[key] = measure(name, seed, args.rows, args.remove)
+                if args.write:
+                    kept.write("heads", figures)
+    by_set = {
+        name: runs for name in SETS if (runs := [figures[key] for key in sorted(figures) if key.startswith(f"{name}-")])
+    }
+    text = page(by_set)
+    if args.write and not TINY:
+        write_page("heads", "Heads and layers switched off", "make results-heads", text)
+    finish({name: summary(runs) for name, runs in by_set.items()})
+
+
+if __name__ == "__main__":
+    main()

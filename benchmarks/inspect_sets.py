@@ -1,0 +1,78 @@
+"""The data and the runs of `heads.py` and `attention.py`: e5-small, fine-tuned on five public sets.
+
+Runs are kept in .cache/inspect/, so a stopped measurement goes on where it was.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from common import ROOT, weights
+from set_files import MEASURE, questions, scored_pairs, tabbed
+
+CACHE = ROOT / ".cache" / "inspect"
+TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
+Row = dict[str, Any]
+SETS = {"rt-polarity": "classify", "mrpc": "classify", "rte": "classify", "stsb": "score", "trec": "classify"}
+"""Each set with its task."""
+TRAINING = {"epochs": 3, "batch_size": 32, "learning_rate": 5e-5}
+
+
+def read(name: str, part: str) -> list[Row]:
+    """The rows of a set's `train` or `test`."""
+    first = part == "train"
+    if name == "rt-polarity":
+        return [{"text": text, "label": label} for label, text in tabbed(MEASURE / name / f"{part}.tsv")]
+    if name == "trec":
+        file = "train_5500.label" if first else "TREC_10.label"
+        return [{"text": text, "label": label} for label, text in questions(MEASURE / "trec_qc" / file)]
+    if name == "stsb":
+        pairs = scored_pairs(MEASURE / name / f"sts-{part}.csv")
+        return [{"text": one, "pair": other, "label": score} for one, other, score in pairs]
+    if name == "mrpc":
+        path, names = MEASURE / name / f"msr-para-{part}.tsv", ("#1 String", "#2 String", "Quality")
+    else:
+        path, names = MEASURE / "glue_rte" / ("train.tsv" if first else "dev.tsv"), ("sentence1", "sentence2", "label")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [dict(zip(("text", "pair", "label"), (row[name] for name in names), strict=True)) for row in rows]
+
+
+def encoder() -> str:
+    """The folder of the encoder that all runs start from."""
+    if TINY:
+        import sys
+
+        sys.path.insert(0, str(ROOT / "tests"))
+        from tiny import save_tiny
+
+        return str(save_tiny(CACHE / "tiny-encoder"))
+    return weights("e5-small")
+
+
+def finished_run(name: str, seed: int, progress: Any) -> Path:
+    """A run of a set, trained where it is not there yet; a tenth of its training rows is its dev part."""
+    import warmstart
+    from warmstart.evaluation.run import RunFolder
+
+    folder = CACHE / "runs" / f"{'tiny-' if TINY else ''}{name}-{seed}"
+    if folder.is_dir() and (folder / "recipe.yaml").is_file() and RunFolder(folder).finished:
+        return folder
+    fields: dict[str, Any] = {"task": SETS[name], "seed": seed, "data.split.dev": 0.1, "data.split.seed": 0}
+    if SETS[name] == "classify":
+        fields["head.init"] = "random"
+    for part in ("train", "test"):
+        path = CACHE / "data" / f"{'tiny-' if TINY else ''}{name}-{part}.jsonl"
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            rows = read(name, part)
+            rows = rows[:: max(1, len(rows) // 200)] if TINY else rows
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        fields[f"data.{part}"] = str(path)
+    training = {**TRAINING, "max_steps": 4} if TINY else TRAINING
+    warmstart.fit(model=encoder(), out=folder, training=training, progress=progress, **fields)
+    return folder
