@@ -40,6 +40,13 @@ def as_text(row: dict[str, Any]) -> Any:
     return (row["text"], row["pair"]) if "pair" in row else row["text"]
 
 
+def labelled_texts(name: str) -> list[Any]:
+    """The texts of a set whose maps were labelled; of `rte-short`, a second sentence and its label as a pair."""
+    if name == "rte-short":
+        return [(row["pair"], row["label"]) for row in read("rte", "test")]
+    return [as_text(row) for row in read(name, "test")]
+
+
 def check_labels() -> dict[str, Any]:
     """How often the two passes agree with each other, and the rules with the first."""
     from warmstart.inference.features import Extractor
@@ -48,10 +55,10 @@ def check_labels() -> dict[str, Any]:
 
     labels = json.loads(LABELS.read_text(encoding="utf-8"))
     extractors = {name: Extractor.load(weights(name)) for name in {label["encoder"] for label in labels}}
-    sets = {name: read(name, "test") for name in {label["set"] for label in labels}}
+    sets = {name: labelled_texts(name) for name in {label["set"] for label in labels}}
     named = []
     for label in labels:
-        text = as_text(sets[label["set"]][label["row"]])
+        text = sets[label["set"]][label["row"]]
         maps = next(read_maps(extractors[label["encoder"]], [text]))
         chosen = maps.weights[label["layer"], label["head"]]
         named.append(PATTERNS[int(find_patterns(chosen, maps.segments))])
