@@ -15,6 +15,8 @@ import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerFast
 
+import warmstart.models.loading  # noqa: F401 - makes our own architectures known to transformers
+
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = """
     the an and or not is was it this that film book food movie story actor plot very good bad great terrible
@@ -90,6 +92,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "gte": Architecture({"type_vocab_size": 1}),
     "opt": Architecture({"ffn_dim": 37, "word_embed_proj_dim": 16}),
     "llama": Architecture({"num_key_value_heads": 2}),
+    "awd-lstm": Architecture({"embedding_size": 16}),
 }
 
 

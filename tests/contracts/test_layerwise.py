@@ -160,7 +160,12 @@ def test_norms_can_be_put_back_and_more_blocks_than_there_are_cannot_be_drawn():
         reinitialize(model, blocks=4)
 
 
-@every_architecture
+def test_lora_is_refused_where_blocks_have_no_linear_layers():
+    with pytest.raises(RecipeError, match="layers.lora: the blocks of AwdLstmForSequenceClassification"):
+        add_lora(model_of("awd-lstm"), rank=2)
+
+
+@pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name != "awd-lstm"])
 def test_lora_learns_beside_the_blocks_and_merges_into_a_plain_model(name):
     model = model_of(name).eval()
     keys = list(model.state_dict())

@@ -59,8 +59,12 @@ class ArchitectureSpec:
     """The stock sequence head has dropout before its last layer."""
     encoder_class: str = ""
     """The class of the encoder, if that of `AutoModel` has a decoder too, as then has its stock sequence head."""
+    first_hidden_size: str = ""
+    """The config attribute with the size of the embeddings' output, if that can differ from `hidden_size`."""
     last_hidden_size: str = ""
     """The config attribute with the size of the last hidden state, if that can differ from `hidden_size`."""
+    reads_any_length: bool = False
+    """Its stock sequence head reads a text of any length, in memory that does not grow with it."""
     pair_modules: tuple[str, ...] = ()
     """What its stock model for pretraining has beyond the one for masked tokens alone: a head that classifies pairs of
     texts (next sentence, sentence order), and the pooler that this head reads."""
@@ -74,6 +78,9 @@ POOLER = StockDense(pretrained=True)
 _OFFSET = ArchitectureSpec(offset_positions=True, stock_poolings=CLS, stock_dense=StockDense(dropout=True))
 _T5 = ArchitectureSpec(embeddings=("block.0.layer.0.SelfAttention.relative_attention_bias",), stock_poolings={})
 
+AWD_LSTM = "awd-lstm"
+"""The `model_type` of our own recurrent language model: see `recurrent/`."""
+
 ARCHITECTURES: dict[str, ArchitectureSpec] = {
     "albert": ArchitectureSpec(
         shared_blocks=True,
@@ -83,6 +90,13 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
     ),
     "bert": ArchitectureSpec(
         stock_poolings=CLS, stock_dense=POOLER, pair_modules=("bert.pooler", "cls.seq_relationship")
+    ),
+    AWD_LSTM: ArchitectureSpec(
+        half_precision=False,  # the sums over a long text would lose its first tokens
+        stock_poolings={"last+max+mean": {}},
+        first_hidden_size="embedding_size",
+        last_hidden_size="embedding_size",
+        reads_any_length=True,
     ),
     "big_bird": ArchitectureSpec(
         stock_poolings=CLS,
