@@ -161,7 +161,7 @@ def test_norms_can_be_put_back_and_more_blocks_than_there_are_cannot_be_drawn():
 
 
 def test_lora_is_refused_where_blocks_have_no_linear_layers():
-    with pytest.raises(RecipeError, match="layers.lora: the blocks of AwdLstmForSequenceClassification"):
+    with pytest.raises(RecipeError, match=r"layers\.lora: the blocks of AwdLstmForSequenceClassification"):
         add_lora(model_of("awd-lstm"), rank=2)
 
 

@@ -69,7 +69,5 @@ def in_chunks(
 def build_pooling(config: PretrainedConfig, layers: str | int, pooling: str, state_size: int | None = None) -> Pooling:
     """The pooling for an encoder of this config; the other arguments as in `Pooling`."""
     spec = spec_of(config)
-    last, first = (
-        getattr(config, name) if name else None for name in (spec.last_hidden_size, spec.first_hidden_size)
-    )
+    last, first = (getattr(config, name) if name else None for name in (spec.last_hidden_size, spec.first_hidden_size))
     return Pooling(layers, pooling, config.hidden_size, config.num_hidden_layers, last, state_size, first)

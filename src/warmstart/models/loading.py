@@ -35,8 +35,7 @@ BARE = "AutoModel"
 """The Auto class of an encoder without a head."""
 
 OWN_CLASSES = {
-    cls.__name__: cls
-    for cls in (AwdLstmForCausalLM, AwdLstmForSequenceClassification, AwdLstmForTokenClassification)
+    cls.__name__: cls for cls in (AwdLstmForCausalLM, AwdLstmForSequenceClassification, AwdLstmForTokenClassification)
 }
 """Models that are our own but have no encoder of another library inside, by the name that their folders give."""
 

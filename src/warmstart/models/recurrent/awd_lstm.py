@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 import transformers
@@ -59,16 +59,15 @@ class AwdLstmModel(AwdLstmPreTrainedModel):
         inner = [config.hidden_size] * (config.num_hidden_layers - 1)
         sizes = [config.embedding_size, *inner, config.embedding_size]
         self.layers = nn.ModuleList(
-            WeightDropLSTM(below, size, config.dropout("weight"))
-            for below, size in zip(sizes, sizes[1:], strict=False)
+            WeightDropLSTM(below, size, config.dropout("weight")) for below, size in itertools.pairwise(sizes)
         )
         self.hidden_dropout = VariationalDropout(config.dropout("hidden"))
         self.post_init()
 
-    def get_input_embeddings(self) -> nn.Module:
+    def get_input_embeddings(self) -> EmbeddingDropout:
         return self.embeddings
 
-    def set_input_embeddings(self, value: nn.Module) -> None:
+    def set_input_embeddings(self, value: EmbeddingDropout) -> None:
         self.embeddings = value
 
     def forward(
@@ -114,7 +113,7 @@ def reading_order(ids: torch.Tensor, mask: torch.Tensor | None, backward: bool) 
     positions = torch.arange(mask.shape[1], device=mask.device)
     # Each position has a number of its own, so that a sort that is not stable gives the same order.
     numbers = mask.bool().int() * 2 * mask.shape[1] + (positions if backward else -positions)
-    return cast(torch.Tensor, numbers.sort(dim=1, descending=True).indices)
+    return numbers.sort(dim=1, descending=True).indices
 
 
 transformers.AutoModel.register(AwdLstmConfig, AwdLstmModel, exist_ok=True)

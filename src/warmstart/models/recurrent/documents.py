@@ -1,8 +1,8 @@
 """Reading documents of any length in pieces: back-propagation through time for text classification.
 
-BPT3C (ULMFiT, Howard and Ruder 2018, section 3.3): a document is read piece by piece, each starting from the state after
-the one before; the states of all pieces are pooled, and gradients reach back into the last pieces alone. So neither
-answering nor learning takes more memory for a longer document.
+BPT3C (ULMFiT, Howard and Ruder 2018, section 3.3): a document is read piece by piece, each starting from the state
+after the one before; the states of all pieces are pooled, and gradients reach back into the last pieces alone. So
+neither answering nor learning takes more memory for a longer document.
 """
 
 from __future__ import annotations

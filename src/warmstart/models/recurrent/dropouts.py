@@ -67,7 +67,7 @@ class WeightDropLSTM(nn.LSTM):
         if before is None:
             zeros = states.new_zeros(1, states.shape[0], self.hidden_size)
             before = zeros, zeros
-        recurrent = F.dropout(self.weight_hh_l0, self.p, self.training)
-        weights = [self.weight_ih_l0, recurrent, self.bias_ih_l0, self.bias_hh_l0]
+        below, recurrent, *biases = self.all_weights[0]
+        weights = [below, F.dropout(recurrent, self.p, self.training), *biases]
         read, *after = torch.lstm(states, before, weights, True, 1, 0.0, self.training, False, True)
         return read, (after[0], after[1])

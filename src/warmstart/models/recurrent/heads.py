@@ -88,7 +88,5 @@ class AwdLstmForTokenClassification(AwdLstmPreTrainedModel):
         return TokenClassifierOutput(loss=loss, logits=logits)
 
 
-transformers.AutoModelForSequenceClassification.register(
-    AwdLstmConfig, AwdLstmForSequenceClassification, exist_ok=True
-)
+transformers.AutoModelForSequenceClassification.register(AwdLstmConfig, AwdLstmForSequenceClassification, exist_ok=True)
 transformers.AutoModelForTokenClassification.register(AwdLstmConfig, AwdLstmForTokenClassification, exist_ok=True)

@@ -27,7 +27,7 @@ def _whole(most: int) -> Check:
 
 def _number(most: float) -> Check:
     return (
-        lambda value: type(value) in {int, float} and 0 <= value <= most,  # type: ignore[operator]
+        lambda value: isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most,
         f"a number from 0 to {most:g}",
     )
 
