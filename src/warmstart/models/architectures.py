@@ -63,8 +63,9 @@ class ArchitectureSpec:
     """The config attribute with the size of the embeddings' output, if that can differ from `hidden_size`."""
     last_hidden_size: str = ""
     """The config attribute with the size of the last hidden state, if that can differ from `hidden_size`."""
-    reads_any_length: bool = False
-    """Its stock sequence head reads a text of any length, in memory that does not grow with it."""
+    carries_state: bool = False
+    """It takes the state after the tokens read before, and gives that after the last, so that texts of any length are
+    read in pieces, by its stock sequence head too."""
     pair_modules: tuple[str, ...] = ()
     """What its stock model for pretraining has beyond the one for masked tokens alone: a head that classifies pairs of
     texts (next sentence, sentence order), and the pooler that this head reads."""
@@ -96,7 +97,7 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         stock_poolings={"last+max+mean": {}},
         first_hidden_size="embedding_size",
         last_hidden_size="embedding_size",
-        reads_any_length=True,
+        carries_state=True,
     ),
     "big_bird": ArchitectureSpec(
         stock_poolings=CLS,

@@ -195,7 +195,7 @@ def _run_stage(recipe: Recipe, stage: EarlierStage, progress: Progress, anyway: 
         with processes.main_process_first():
             if processes.is_main_process():
                 with publish(stage.folder) as staging:
-                    shape = EncoderShape(**recipe.from_scratch.model_dump())
+                    shape = EncoderShape(**recipe.from_scratch.shape)
                     make_encoder(stage.texts, staging / "model", shape, recipe.seed)
         return
     run_recipe(stage.recipe, stage.folder, progress, stage.rows, anyway)

@@ -67,8 +67,11 @@ class AwdLstmModel(AwdLstmPreTrainedModel):
     def get_input_embeddings(self) -> EmbeddingDropout:
         return self.embeddings
 
-    def set_input_embeddings(self, value: EmbeddingDropout) -> None:
-        self.embeddings = value
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        # The library makes plain ones of another size, for added tokens; words are dropped in those as well.
+        words, size = value.weight.shape
+        self.embeddings = EmbeddingDropout(words, size, value.padding_idx, self.config.dropout("embedding"))
+        self.embeddings.weight = value.weight
 
     def forward(
         self,

@@ -12,7 +12,8 @@ from torch import nn
 from torch.nn import functional as F
 from transformers.utils import ModelOutput
 
-from warmstart.models.recurrent.awd_lstm import AwdLstmModel, AwdLstmPreTrainedModel
+from warmstart.models.pooling import is_tracing
+from warmstart.models.recurrent.awd_lstm import AwdLstmModel, AwdLstmPreTrainedModel, reading_order
 from warmstart.models.recurrent.config import AwdLstmConfig
 from warmstart.models.recurrent.dropouts import State, VariationalDropout
 
@@ -101,24 +102,24 @@ class AwdLstmForCausalLM(AwdLstmPreTrainedModel):
         return cast(torch.Tensor, alpha * activation + beta * temporal)
 
     def _score(self, ids: torch.Tensor, mask: torch.Tensor | None, targets: torch.Tensor) -> AwdLstmLMOutput:
-        """How well targets are predicted, with the logits of one piece in memory at a time.
-
-        A backward model begins with the last piece. Rows with padding must have it on the side that is read last.
-        """
-        losses, ranks = torch.zeros(targets.shape, device=ids.device), torch.zeros_like(targets)
+        """How well targets are predicted, with the logits of one piece in memory at a time."""
+        order = reading_order(ids, mask, self._backward)
+        if order is not None:
+            ids, targets = ids.gather(1, order), targets.gather(1, order)
+        pieces: list[tuple[torch.Tensor, torch.Tensor]] = []
         state: Sequence[State] | None = None
-        starts = range(0, ids.shape[1], self.config.bptt)
-        for start in reversed(starts) if self._backward else starts:
-            piece = slice(start, start + self.config.bptt)
-            outputs = self.awd_lstm(ids[:, piece], None if mask is None else mask[:, piece], state)
+        length = ids.shape[1] if is_tracing() else self.config.bptt  # a trace has a fixed number of pieces: one
+        for tokens, wanted in zip(torch.split(ids, length, 1), torch.split(targets, length, 1), strict=True):
+            outputs = self.awd_lstm(tokens, state=state, in_reading_order=True)
             state = outputs.state
             logits = self.decoder(outputs.last_hidden_state).float()
-            wanted = targets[:, piece]
+            own = logits.gather(2, wanted.clamp(min=0).unsqueeze(2))
             known = wanted != IGNORED
-            chosen = wanted.clamp(min=0).unsqueeze(2)
-            own = logits.gather(2, chosen)
-            losses[:, piece] = (logits.logsumexp(2) - own.squeeze(2)) * known
-            ranks[:, piece] = (logits > own).sum(2) * known
+            losses = (logits.logsumexp(2) - own.squeeze(2)) * known
+            pieces.append((losses, (logits > own).sum(2) * known))
+        losses, ranks = (torch.cat(parts, dim=1) for parts in zip(*pieces, strict=True))
+        if order is not None:
+            losses, ranks = (torch.zeros_like(part).scatter(1, order, part) for part in (losses, ranks))
         return AwdLstmLMOutput(target_losses=losses, target_ranks=ranks)
 
 
