@@ -6,8 +6,8 @@ import pytest
 
 TINY = {"architecture": "awd-lstm", "num_layers": 2, "hidden_size": 16, "embedding_size": 8, "vocab_size": 400}
 WORDS = {
-    "pos": "a wonderful film with a great story and actors that Alice loved".split(),
-    "neg": "this terrible book was boring and bad so BOB hated every page".split(),
+    "pos": ["a", "wonderful", "film", "with", "a", "great", "story", "and", "actors", "that", "Alice", "loved"],
+    "neg": ["this", "terrible", "book", "was", "boring", "and", "bad", "so", "BOB", "hated", "every", "page"],
 }
 
 

@@ -135,7 +135,7 @@ def test_what_does_not_go_together_is_refused(corpus, encoder, scratch, tmp_path
 
 @pytest.mark.parametrize("kind", ["words", "unigram"])
 def test_the_same_texts_give_the_same_tokenizer_and_weights(kind, tmp_path):
-    texts = [f"Alice met BOB in Paris, the {word} city." for word in "old new big small cold warm".split()] * 4
+    texts = [f"Alice met BOB in Paris, the {word} city." for word in ("old", "new", "big", "cold")] * 6
     shape = EncoderShape("awd-lstm", 2, 16, vocab_size=300, tokenizer=kind, case_marks=kind == "words")
     first, second = (make_encoder(texts, tmp_path / name, shape) for name in "ab")
     for file in ("tokenizer.json", "model.safetensors", "config.json"):
