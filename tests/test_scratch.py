@@ -23,7 +23,9 @@ def test_the_same_texts_give_the_same_folder(name, tmp_path):
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders[0])
     assert (model.config.num_hidden_layers, model.config.hidden_size) == (2, 32)
     assert len(tokenizer) <= 400
-    assert tokenizer.decode(tokenizer(TEXTS[0], add_special_tokens=False)["input_ids"]).startswith("the film 0 was bad")
+    number = "<unk>" if name == "awd-lstm" else "0"  # a word that is there once
+    words = tokenizer.decode(tokenizer(TEXTS[0], add_special_tokens=False)["input_ids"])
+    assert words.startswith(f"the film {number} was bad")
     longest = tokenizer("good " * 90, truncation=True, return_tensors="pt")
     assert model(**longest).last_hidden_state.shape == (1, 32, 32)
 

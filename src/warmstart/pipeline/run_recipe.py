@@ -111,7 +111,10 @@ def run_recipe(
 def _check_single(recipe: Recipe) -> None:
     """Refuse a recipe that is not one training of one encoder."""
     if recipe.repeated:
-        raise RecipeError("seeds, baseline and ablate ask for several trainings, and this is one; call `warmstart.fit`")
+        raise RecipeError(
+            "seeds, baseline, ablate and from_scratch.direction: both ask for several trainings, and this is one; call "
+            "`warmstart.fit`"
+        )
     if recipe.models:
         raise RecipeError("models: found encoders to choose from, and this trains one; call `warmstart.fit`")
     check_trainer_options(recipe.trainer)
