@@ -115,7 +115,8 @@ def test_scores_and_tags_can_be_learned_too(files, scratch, tmp_path, direction)
     given = {"from_scratch": {**scratch, "direction": direction}, "training": {"max_steps": 2}}
     run = warmstart.fit(task="score", train=files["scores"], out=tmp_path / "score", **given)
     assert isinstance(run.predict(["a good film"])[0]["score"], float)
-    rows = [{"text": "alice lives in paris", "entities": [{"start": 0, "end": 5, "label": "PER"}]}] * 8
+    person = {"start": 0, "end": 5, "label": "PER"}
+    rows = [{"text": f"alice lives in paris {number}", "entities": [person]} for number in range(10)]
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = warmstart.fit(task="tag", train=str(path), out=tmp_path / "tag", **given)
@@ -134,16 +135,13 @@ def test_a_pair_is_one_sequence_with_a_separator(files, scratch, tmp_path):
 
 
 def test_what_it_cannot_do_is_refused_in_words(labelled, corpus, scratch, tmp_path):
-    out = tmp_path / "run"
+    out, both_ways = tmp_path / "run", {**scratch, "direction": "both"}
     with pytest.raises(RecipeError, match="models that read in different directions, whose weights have no mean"):
-        given = {"from_scratch": {**scratch, "direction": "both"}, "seeds": 2, "select": "average"}
-        fit(labelled, out, **given)
+        fit(labelled, out, from_scratch=both_ways, seeds=2, select="average")
     with pytest.raises(RecipeError, match="direction: answers of masked with these options cannot be averaged"):
-        task = {"name": "masked", "objective": "clm", "bptt": 8}
-        warmstart.fit(train=corpus, task=task, from_scratch={**scratch, "direction": "both"}, out=out)
-    rows = [
-        {"id": str(n), "context": "alice lives in paris", "question": "who", "answers": ["alice"]} for n in range(9)
-    ]
+        warmstart.fit(train=corpus, task={"name": "masked", "objective": "clm"}, from_scratch=both_ways, out=out)
+    answers = [{"text": "alice", "start": 0}]
+    rows = [{"context": f"alice lives in paris {n}", "question": "who", "answers": answers} for n in range(20)]
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(ModelError, match="no QuestionAnswering head for the architecture awd-lstm"):
