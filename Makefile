@@ -143,6 +143,12 @@ proof-verify:  ## N= random damages to finished output: `warmstart verify` names
 proof-secrets:  ## A marked secret in every place one can be given: none is printed or written (ARGS="--parts server"). About 10 minutes.
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/no_secrets.py $(SIZE) $(ARGS)
 
+TENSORFLOW = .venv-tensorflow/bin/python
+
+.PHONY: proof-import
+proof-import:  ## Checkpoints that TensorFlow writes (TENSORFLOW= its python) are imported without it; N= damaged ones are refused.
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/import_checkpoints.py --tensorflow $(TENSORFLOW) $(SIZE)
+
 .PHONY: proof-order
 proof-order:  ## The order of rows after a resume is the order without one, over N= cases.
 	@$(PROOF) proofs/order.py $(SIZE)

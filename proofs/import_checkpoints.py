@@ -144,6 +144,11 @@ def config_with(**values: object) -> Damage:
     return edit("bert_config.json", change)
 
 
+def words_with(old: bytes, new: bytes) -> Damage:
+    """A vocabulary with a word replaced."""
+    return edit("vocab.txt", lambda data: data.replace(old, new))
+
+
 INDEX, DATA = "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"
 DAMAGES: dict[str, tuple[Damage, str]] = {
     "index missing": (lambda folder: (folder / INDEX).unlink(), r"expected one file \*\.index"),
@@ -168,15 +173,9 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "one layer fewer": (config_with(num_hidden_layers=1), r"bert\.encoder\.layer\.1\S+: not a weight"),
     "a size left out": (config_with(vocab_size=None), "bert_config.json: vocab_size: found 'None'"),
     "vocabulary missing": (lambda folder: (folder / "vocab.txt").unlink(), "vocab.txt: found no such file"),
-    "a word fewer": (
-        edit("vocab.txt", lambda data: data.replace(b"w3\n", b"")),
-        "vocab.txt: found 39 lines, expected 40",
-    ),
-    "a word twice": (edit("vocab.txt", lambda data: data.replace(b"w3\n", b"w2\n")), r"vocab\.txt:9: found 'w2' again"),
-    "no mask token": (
-        edit("vocab.txt", lambda data: data.replace(b"[MASK]", b"w99")),
-        r"vocab\.txt: found no \[MASK\]",
-    ),
+    "a word fewer": (words_with(b"w3\n", b""), "vocab.txt: found 39 lines, expected 40"),
+    "a word twice": (words_with(b"w3\n", b"w2\n"), r"vocab\.txt:9: found 'w2' again"),
+    "no mask token": (words_with(b"[MASK]", b"w99"), r"vocab\.txt: found no \[MASK\]"),
 }
 """Ways to damage a checkpoint, and what the refusal must say."""
 
@@ -251,7 +250,8 @@ def _page(figures: dict[str, Any], worst: dict[str, float], seconds: dict[str, f
     return (
         f"Checkpoints that TensorFlow wrote are imported without it, and the outputs differ by at most "
         f"**{figures['largest_difference']:.1e}** from those of the weights that they were made from.\n\n"
-        f"| checkpoint | class | data files | largest difference | seconds |\n| --- | --- | ---: | ---: | ---: |\n{rows}\n\n"
+        "| checkpoint | class | data files | largest difference | seconds |\n| --- | --- | ---: | ---: | ---: |\n"
+        f"{rows}\n\n"
         f"**{figures['not_refused_by_name_and_place']} of {figures['damages']}** damaged checkpoints were not refused "
         f"with the file and the place: {', '.join(DAMAGES)}.\n\nThe highest memory of the process was {peak:,.0f} MB, "
         "with the models to compare."
