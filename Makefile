@@ -68,6 +68,10 @@ bench-memory:  ## Memory of `fit` on N= rows of CSV, above the model's own.
 bench-long:  ## Memory of answers in the longest articles beside the shortest (N= articles of each).
 	@$(PYTHON) benchmarks/long.py $(SIZE)
 
+.PHONY: bench-long-recurrent
+bench-long-recurrent:  ## Memory of a recurrent classifier on documents of 1,000 to N= tokens, to answer and to learn from.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/long_recurrent.py $(SIZE)
+
 .PHONY: bench-features
 bench-features:  ## Memory and speed of vectors of N= texts, beside the bare forward pass. About 5 minutes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/features.py $(SIZE)

@@ -69,6 +69,8 @@ class ArchitectureSpec:
     pair_modules: tuple[str, ...] = ()
     """What its stock model for pretraining has beyond the one for masked tokens alone: a head that classifies pairs of
     texts (next sentence, sentence order), and the pooler that this head reads."""
+    reads_padding: bool = False
+    """It has no use for the attention mask, so that padding must come after all tokens."""
     global_first_token: bool = False
     """Its first token has global attention only if a `global_attention_mask` asks for it."""
 
@@ -78,6 +80,9 @@ LAST: Mapping[str, Mapping[str, str]] = {"last": {}}
 POOLER = StockDense(pretrained=True)
 _OFFSET = ArchitectureSpec(offset_positions=True, stock_poolings=CLS, stock_dense=StockDense(dropout=True))
 _T5 = ArchitectureSpec(embeddings=("block.0.layer.0.SelfAttention.relative_attention_bias",), stock_poolings={})
+
+_NO_HEAD = ArchitectureSpec(stock_poolings={})
+"""Recurrent and state-space models, of which transformers has language models alone."""
 
 AWD_LSTM = "awd-lstm"
 """The `model_type` of our own recurrent language model: see `recurrent/`."""
@@ -125,6 +130,8 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
     "gte": ArchitectureSpec(head=("pooler",), stock_poolings=CLS, stock_dense=POOLER),
     "llama": ArchitectureSpec(stock_poolings=LAST, stock_dropout=False),
     "longformer": replace(_OFFSET, global_first_token=True),
+    "mamba": _NO_HEAD,
+    "mamba2": _NO_HEAD,
     "modernbert": ArchitectureSpec(  # its stock head also has a norm, which ours has not
         stock_poolings={"cls": {"classifier_pooling": "cls"}, "mean": {"classifier_pooling": "mean"}}
     ),
@@ -137,8 +144,10 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         stock_dropout=False,
         last_hidden_size="word_embed_proj_dim",
     ),
+    "recurrent_gemma": replace(_NO_HEAD, reads_padding=True),
     "roberta": _OFFSET,
     "roberta-prelayernorm": _OFFSET,
+    "rwkv": replace(_NO_HEAD, reads_padding=True),
     "t5": replace(_T5, encoder_class="T5EncoderModel"),
     "xlm-roberta": _OFFSET,
     "xlm-roberta-xl": _OFFSET,

@@ -10,6 +10,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from warmstart.models.architectures import spec_of
+from warmstart.models.padding import put_back, reading_order
 from warmstart.models.pooling import Pooling, is_tracing
 
 if TYPE_CHECKING:
@@ -30,9 +31,14 @@ def hidden_states(
         mask = arguments["attention_mask"]
         first = mask.int().argmax(dim=1, keepdim=True)
         arguments["global_attention_mask"] = torch.zeros_like(mask).scatter(1, first, 1)
+    order = None
+    if spec_of(encoder.config).reads_padding:
+        order = reading_order(arguments["input_ids"], arguments["attention_mask"])
+    if order is not None:
+        arguments = {name: tensor.gather(1, order) for name, tensor in arguments.items()}
     outputs = encoder(**arguments, output_hidden_states=all_layers, return_dict=True)
     states: Sequence[torch.Tensor] = outputs.hidden_states if all_layers else (outputs.last_hidden_state,)
-    return states
+    return states if order is None else [put_back(layer, order) for layer in states]
 
 
 def encoder_of(model: nn.Module) -> PreTrainedModel:

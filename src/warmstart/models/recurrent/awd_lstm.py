@@ -12,7 +12,7 @@ from torch import nn
 from transformers import initialization
 from transformers.utils import ModelOutput
 
-from warmstart.models.pooling import is_tracing
+from warmstart.models.padding import put_back, reading_order
 from warmstart.models.recurrent.config import AwdLstmConfig
 from warmstart.models.recurrent.dropouts import EmbeddingDropout, State, VariationalDropout, WeightDropLSTM
 
@@ -101,22 +101,8 @@ class AwdLstmModel(AwdLstmPreTrainedModel):
             after.append(new)
         wanted = every if output_hidden_states else every[-1:]
         if order is not None:
-            wanted = [torch.zeros_like(read).scatter(1, order[..., None].expand_as(read), read) for read in wanted]
+            wanted = [put_back(read, order) for read in wanted]
         return AwdLstmOutput(wanted[-1], tuple(after), tuple(wanted) if output_hidden_states else None)
-
-
-def reading_order(ids: torch.Tensor, mask: torch.Tensor | None, backward: bool) -> torch.Tensor | None:
-    """The positions of each row in the order in which they are read, padding last; None where that is their own."""
-    if mask is None:
-        if not backward:
-            return None
-        mask = torch.ones_like(ids)
-    if not backward and not is_tracing() and bool((mask[:, :-1] >= mask[:, 1:]).all()):
-        return None
-    positions = torch.arange(mask.shape[1], device=mask.device)
-    # Each position has a number of its own, so that a sort that is not stable gives the same order.
-    numbers = mask.bool().int() * 2 * mask.shape[1] + (positions if backward else -positions)
-    return numbers.sort(dim=1, descending=True).indices
 
 
 transformers.AutoModel.register(AwdLstmConfig, AwdLstmModel, exist_ok=True)

@@ -13,8 +13,9 @@ from contextlib import nullcontext
 
 import torch
 
+from warmstart.models.padding import reading_order
 from warmstart.models.pooling import is_tracing
-from warmstart.models.recurrent.awd_lstm import AwdLstmModel, reading_order
+from warmstart.models.recurrent.awd_lstm import AwdLstmModel
 from warmstart.models.recurrent.dropouts import State
 
 

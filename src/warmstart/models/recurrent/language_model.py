@@ -12,8 +12,9 @@ from torch import nn
 from torch.nn import functional as F
 from transformers.utils import ModelOutput
 
+from warmstart.models.padding import reading_order
 from warmstart.models.pooling import is_tracing
-from warmstart.models.recurrent.awd_lstm import AwdLstmModel, AwdLstmPreTrainedModel, reading_order
+from warmstart.models.recurrent.awd_lstm import AwdLstmModel, AwdLstmPreTrainedModel
 from warmstart.models.recurrent.config import AwdLstmConfig
 from warmstart.models.recurrent.dropouts import State, VariationalDropout
 
