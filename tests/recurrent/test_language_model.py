@@ -145,3 +145,21 @@ def test_the_same_texts_give_the_same_tokenizer_and_weights(kind, tmp_path):
     assert tokens == ["xxmaj", "alice", "met", "xxup", "bob"] if kind == "words" else tokens[0].startswith("▁")
     pair = tokenizer("Alice", "Paris")["input_ids"]
     assert [token for token in tokenizer.convert_ids_to_tokens(pair) if token.startswith("<")] == ["<bos>", "<sep>"]
+
+
+def test_the_cost_of_a_stream_is_planned(corpus, scratch, tmp_path):
+    from warmstart.plan.plan import plan
+    from warmstart.recipe import make_recipe
+
+    given = {"data.train": corpus, "task": STREAM, "from_scratch": scratch, **QUICK}
+    estimate = plan(make_recipe(given))[-1]
+    measured = plan(make_recipe(given), measure=True)[-1]
+    run = fit(corpus, tmp_path / "run", scratch)
+    assert estimate.steps == measured.steps == run.training.steps
+    # Each token passes two matrices a layer and the decoder, three times in training.
+    weights = 4 * (8 * 16 + 16 * 16 + 16 * 8 + 8 * 8) + 8 * run_vocabulary(run)
+    assert estimate.flops == pytest.approx(6 * weights * estimate.tokens, rel=0.5)
+
+
+def run_vocabulary(run):
+    return len(transformers.AutoTokenizer.from_pretrained(run.model))

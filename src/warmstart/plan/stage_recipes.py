@@ -34,6 +34,7 @@ def recipes_of_stages(recipe: Recipe, folder: Path, progress: Progress) -> list[
         if stage.name == "scratch":
             assert recipe.from_scratch is not None
             assert stage.texts is not None
+            # Of two directions, each costs the same.
             made = make_encoder(stage.texts, folder / "scratch", EncoderShape(**recipe.from_scratch.shape), recipe.seed)
             model = str(made)
         elif stage.options is not None:

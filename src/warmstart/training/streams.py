@@ -45,6 +45,11 @@ class Piece(NamedTuple):
     is_first: bool
     """Whether it is the first of an epoch, before which nothing was read."""
 
+    @property
+    def length(self) -> int:
+        """How many tokens are read."""
+        return sum(span.end - span.start for span in self.spans) - self.has_next
+
 
 class StreamRows:
     """Encoded documents, from which pieces are read.
