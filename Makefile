@@ -101,6 +101,16 @@ results-defaults:  ## What `fit` gives with no option set, beside what else coul
 results-stages:  ## What a stage before the fine-tuning is worth (N= seeds; ARGS="--sets rt --variants plain"). Hours.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/stages.py $(SIZE) $(ARGS)
 
+FASTAI =
+
+.PHONY: results-ulmfit-lm
+results-ulmfit-lm:  ## A recurrent language model on WikiText-2 beside fastai (FASTAI= its python; N= epochs). About two hours.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/ulmfit_lm.py $(if $(FASTAI),--fastai $(FASTAI)) $(SIZE)
+
+.PHONY: results-ulmfit
+results-ulmfit:  ## What each stage of ULMFiT is worth (N= seeds; ARGS="--sets trec-100 --variants ULMFiT"). Hours; resumes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/ulmfit.py $(SIZE) $(ARGS)
+
 PROOF = PYTHONPATH=benchmarks $(PYTHON)
 
 .PHONY: proof-kill
