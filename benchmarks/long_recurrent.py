@@ -1,8 +1,8 @@
 """Memory of a recurrent classifier on documents of 1,000, 10,000 and 100,000 tokens: to answer, and to learn from.
 
-Each is measured in a process of its own, with a model of half the published size: the peak of its memory while a document is
-classified, and while the model takes a training step on it. The document is read in pieces, and gradients come from the
-last of them, so the peaks should hardly differ: `ratio` is the highest over the lowest, of either.
+Each is measured in a process of its own, with a model of half the published size: the peak of its memory while a
+document is classified, and while the model takes a training step on it. The document is read in pieces, and gradients
+come from the last of them, so the peaks should hardly differ: `ratio` is the highest over the lowest, of either.
 """
 
 from __future__ import annotations

@@ -58,3 +58,10 @@ def test_engines_give_the_same_answers(prove, monkeypatch):
 def test_what_a_new_user_types_is_answered_as_it_should_be(prove):
     figures = prove("first_minutes", 12)
     assert figures["as_expected"] == figures["typed"] == 12
+
+
+def test_checkpoints_of_tensorflow_are_imported_and_damaged_ones_refused(prove):
+    figures = prove("import_checkpoints", 20)
+    assert figures["checkpoints"] == 4
+    assert figures["largest_difference"] <= 1e-5
+    assert (figures["damages"], figures["not_refused_by_name_and_place"]) == (20, 0)

@@ -170,9 +170,8 @@ def prepare_training(
     rows, truncation = RowEncoder(task, tokenizer, window).encode(train_rows, path, progress, parts.findings)
     if isinstance(task, KnowsTrainingRows):
         task.read_training_rows(rows)
-    settings = settings_of(recipe)
-    job = TrainingJob(loaded.model, task, tokenizer, as_stream(task, rows), settings)
-    check_training(job, has_dev="dev" in parts.tables)
+    settings, read = settings_of(recipe), as_stream(task, rows)
+    check_training(TrainingJob(loaded.model, task, tokenizer, read, settings), has_dev="dev" in parts.tables)
     identity_ = identity(recipe, parts, checksum(path)["sha256"])
     monitor = None
     if recipe.forgetting is not None and processes.is_main_process():

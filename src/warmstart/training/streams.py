@@ -28,7 +28,7 @@ SPREAD, SHORT, SHORT_SHARE = 5.0, 0.5, 0.05
 Ids = npt.NDArray[np.int64]
 
 
-class Span(NamedTuple):
+class TokenSpan(NamedTuple):
     """Some tokens of a document, from the first to before the last."""
 
     document: int
@@ -39,7 +39,7 @@ class Span(NamedTuple):
 class Piece(NamedTuple):
     """What one row of a batch shows of its stream."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[TokenSpan, ...]
     """Its tokens, and the one that is read after them, unless that is the end."""
     has_next: bool
     is_first: bool
@@ -142,12 +142,12 @@ class StreamBatchSampler(RandomBatchSampler):
         has_next = first > 0 if self.rows.backward else last < self.tokens
         if has_next:
             first, last = (first - 1, last) if self.rows.backward else (first, last + 1)
-        spans: list[Span] = []
+        spans: list[TokenSpan] = []
         place = int(np.searchsorted(ends, first, side="right"))
         while first < last:
             document, end = int(order[place]), int(ends[place])
             before = end - int(self.rows.lengths[document])
-            spans.append(Span(document, int(first) - before, min(int(last), end) - before))
+            spans.append(TokenSpan(document, int(first) - before, min(int(last), end) - before))
             first, place = end, place + 1
         return Piece(tuple(spans), bool(has_next), is_first)
 

@@ -29,7 +29,7 @@ Array = npt.NDArray[np.generic]
 
 
 @dataclass(frozen=True)
-class Entry:
+class TensorEntry:
     """Where a tensor is, and what."""
 
     type: int
@@ -137,7 +137,7 @@ class Checkpoint:
         except UnicodeDecodeError:
             raise ModelError(f"{self.index}: found the name {key[:40]!r}, expected UTF-8") from None
 
-    def _entry(self, key: bytes, message: bytes) -> Entry:
+    def _entry(self, key: bytes, message: bytes) -> TensorEntry:
         name = self._name(key)
         values: dict[int, int] = {}
         shape: tuple[int, ...] = ()
@@ -157,7 +157,7 @@ class Checkpoint:
             raise ModelError(
                 f"{self.index}: {name}: found {size} bytes at byte {offset} of data file {shard}, of {self.shards}"
             )
-        return Entry(kind, shape, shard, offset, size, checksum, partitioned)
+        return TensorEntry(kind, shape, shard, offset, size, checksum, partitioned)
 
 
 def _shape(message: bytes) -> tuple[int, ...]:
