@@ -117,6 +117,10 @@ PROOF = PYTHONPATH=benchmarks $(PYTHON)
 proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-identical.
 	@$(PROOF) proofs/kill.py $(SIZE)
 
+.PHONY: proof-kill-recurrent
+proof-kill-recurrent:  ## SIGKILL at N= instants of a recurrent language model's training and of its classifier's: bit-identical.
+	@$(PROOF) proofs/kill_recurrent.py $(SIZE)
+
 .PHONY: proof-kill-defaults
 proof-kill-defaults:  ## SIGKILL while fit embeds, compares, chooses and trains (N= kills): the same choice and weights.
 	@$(PROOF) proofs/kill_defaults.py $(SIZE)

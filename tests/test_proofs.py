@@ -13,6 +13,11 @@ def test_a_killed_run_makes_the_same_choice_and_ends_bit_equal(prove):
     assert figures["bit_equal"] == figures["runs"] == 2
 
 
+def test_killed_trainings_of_a_recurrent_model_end_bit_equal(prove):
+    figures = prove("kill_recurrent", 1)
+    assert figures["bit_equal"] == figures["runs"] == 2
+
+
 def test_no_corruption_is_silent(prove):
     found = prove("corrupt", 40)
     assert found["tried"] > 30
