@@ -72,6 +72,10 @@ bench-memory:  ## Memory of `fit` on N= rows of CSV, above the model's own.
 bench-long:  ## Memory of answers in the longest articles beside the shortest (N= articles of each).
 	@$(PYTHON) benchmarks/long.py $(SIZE)
 
+.PHONY: bench-long-recurrent
+bench-long-recurrent:  ## Memory of a recurrent classifier on documents of 1,000 to N= tokens, to answer and to learn from.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/long_recurrent.py $(SIZE)
+
 .PHONY: bench-features
 bench-features:  ## Memory and speed of vectors of N= texts, beside the bare forward pass. About 5 minutes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/features.py $(SIZE)
@@ -101,11 +105,25 @@ results-defaults:  ## What `fit` gives with no option set, beside what else coul
 results-stages:  ## What a stage before the fine-tuning is worth (N= seeds; ARGS="--sets rt --variants plain"). Hours.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/stages.py $(SIZE) $(ARGS)
 
+FASTAI =
+
+.PHONY: results-ulmfit-lm
+results-ulmfit-lm:  ## A recurrent language model on WikiText-2 beside fastai (FASTAI= its python; N= epochs). About two hours.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/ulmfit_lm.py $(if $(FASTAI),--fastai $(FASTAI)) $(SIZE)
+
+.PHONY: results-ulmfit
+results-ulmfit:  ## What each stage of ULMFiT is worth (N= seeds; ARGS="--sets trec-100 --variants ULMFiT"). Hours; resumes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/ulmfit.py $(SIZE) $(ARGS)
+
 PROOF = PYTHONPATH=benchmarks $(PYTHON)
 
 .PHONY: proof-kill
 proof-kill:  ## SIGKILL at N= instants: every run resumes and ends bit-identical.
 	@$(PROOF) proofs/kill.py $(SIZE)
+
+.PHONY: proof-kill-recurrent
+proof-kill-recurrent:  ## SIGKILL at N= instants of a recurrent language model's training and of its classifier's: bit-identical.
+	@$(PROOF) proofs/kill_recurrent.py $(SIZE)
 
 .PHONY: proof-kill-defaults
 proof-kill-defaults:  ## SIGKILL while fit embeds, compares, chooses and trains (N= kills): the same choice and weights.
@@ -146,6 +164,12 @@ proof-verify:  ## N= random damages to finished output: `warmstart verify` names
 .PHONY: proof-secrets
 proof-secrets:  ## A marked secret in every place one can be given: none is printed or written (ARGS="--parts server"). About 10 minutes.
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/no_secrets.py $(SIZE) $(ARGS)
+
+TENSORFLOW = .venv-tensorflow/bin/python
+
+.PHONY: proof-import
+proof-import:  ## Checkpoints that TensorFlow writes (TENSORFLOW= its python) are imported without it; N= damaged ones are refused.
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/import_checkpoints.py --tensorflow $(TENSORFLOW) $(SIZE)
 
 .PHONY: proof-order
 proof-order:  ## The order of rows after a resume is the order without one, over N= cases.

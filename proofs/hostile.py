@@ -61,7 +61,7 @@ def trace_me(work: Path, names: list[str]) -> None:
 
     transformers.logging.disable_progress_bar()
     benign = work / "benign"
-    for kind in ("model", "run", "recipe", "data"):  # what is imported late is imported here
+    for kind in ("model", "recurrent", "run", "recipe", "data"):  # what is imported late is imported here
         open_it(kind, benign / kind)  # type: ignore[arg-type]
     kinds = {case.name: case.kind for case in CASES} | BENIGN
     for number, name in enumerate(names):
@@ -122,7 +122,7 @@ CONTROLS: dict[str, Callable[[Path], Any]] = {
     "control: someone is called": _call,
 }
 
-BENIGN: dict[str, Kind] = {f"benign: a {kind}": kind for kind in ("model", "run", "recipe", "data")}
+BENIGN: dict[str, Kind] = {f"benign: a {kind}": kind for kind in ("model", "recurrent", "run", "recipe", "data")}
 """Opened first: what they read of the system is what opening any folder reads."""
 
 
@@ -265,7 +265,13 @@ def main() -> None:
 
 
 def _page(figures: dict[str, Any], cases: list[Case], usual: list[str]) -> str:
-    kinds = {"model": "model folders", "run": "run folders", "recipe": "recipes", "data": "spreadsheets and archives"}
+    kinds = {
+        "model": "model folders",
+        "recurrent": "folders of a recurrent model",
+        "run": "run folders",
+        "recipe": "recipes",
+        "data": "spreadsheets and archives",
+    }
     rows = "\n".join(f"| {text} | {sum(case.kind == kind for case in cases)} |" for kind, text in kinds.items())
     return (
         f"**{figures['effects']} effects of {figures['folders']} hostile folders, recipes and data files**, each "

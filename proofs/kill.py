@@ -50,11 +50,15 @@ def saved(run: Path) -> int:
 
 
 class Proof:
-    """Kills and what became of them."""
+    """Kills and what became of them.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        tiny: The training to kill; that of a tiny encoder by default.
+    """
+
+    def __init__(self, folder: Path, tiny: TinyFit | None = None) -> None:
         self.folder = folder
-        self.tiny = TinyFit(folder)
+        self.tiny = tiny or TinyFit(folder)
         self.random = draw(0)
         started = time.monotonic()
         assert self.tiny.run(folder / "alone") == 0

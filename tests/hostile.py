@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-Kind = Literal["model", "run", "recipe", "data"]
+Kind = Literal["model", "recurrent", "run", "recipe", "data"]
 CODE = "import os, pathlib\npathlib.Path({ran!r}).write_text('ran')\nos.system('touch ' + {ran!r})\n"
 
 
@@ -62,13 +62,13 @@ def change(folder: Path, file: str, edit: Callable[[dict[str, Any]], Any]) -> No
     path.write_text(json.dumps(values), encoding="utf-8")
 
 
-def keys(name: str, file: str, where: str, values: Any, *also: str) -> None:
+def keys(name: str, file: str, where: str, values: Any, *also: str, kind: Kind = "model") -> None:
     """A case that sets keys of a JSON file; `values` may be a function of the folder."""
 
     def make(folder: Path) -> None:
         change(folder, file, lambda old: old.update(values(folder) if callable(values) else values))
 
-    CASES.append(Case(name, "model", make, (file, where, *also) if where else ()))
+    CASES.append(Case(name, kind, make, (file, where, *also) if where else ()))
 
 
 class Payload:
@@ -518,6 +518,35 @@ def _(folder: Path) -> None:
 # --- benign folders, and opening them -----------------------------------------------------------------------------
 
 
+def recurrent_keys(name: str, where: str, values: Any, *also: str) -> None:
+    """The same for a recurrent model."""
+    keys(f"recurrent: {name}", CONFIG, where, values, *also, kind="recurrent")
+
+
+recurrent_keys("code of its own", "auto_map", {"auto_map": {"AutoModel": "evil.Model"}})
+recurrent_keys("a direction that is a path", "direction", {"direction": "../secret"})
+recurrent_keys("a dropout that is no number", "weight_dropout", {"weight_dropout": "__import__('os')"})
+recurrent_keys("a dropout above 1", "hidden_dropout", {"hidden_dropout": 7})
+recurrent_keys("a dropout below 0", "input_dropout", {"input_dropout": -0.5})
+recurrent_keys("a vocabulary of billions", "vocab_size", {"vocab_size": 1 << 40})
+recurrent_keys("states larger than memory", "belong together", {"hidden_size": 1 << 16, "num_hidden_layers": 64})
+recurrent_keys("a million layers", "num_hidden_layers", {"num_hidden_layers": 1_000_000})
+recurrent_keys("no layers", "num_hidden_layers", {"num_hidden_layers": 0})
+recurrent_keys("pieces of no tokens", "bptt", {"bptt": 0})
+recurrent_keys("pieces of half a token", "bptt", {"bptt": 0.5})
+recurrent_keys("gradients of no tokens", "max_gradient_tokens", {"max_gradient_tokens": -1})
+recurrent_keys("a regularization that is a list", "activation_regularization", {"activation_regularization": [2]})
+recurrent_keys("tied to a name", "tie_word_embeddings", {"tie_word_embeddings": "secret"})
+recurrent_keys("quantized", "quantization_config", {"quantization_config": {"quant_method": "gptq"}})
+recurrent_keys("labels without end", "num_labels", {"num_labels": 1 << 30})
+
+
+@case("recurrent: weights as a pickle", "pytorch_model.bin", kind="recurrent")
+def _(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Payload(str(ran(folder)))))
+
+
 def save_benign(folder: Path) -> None:
     """Write what the cases change: a model, a run, a recipe with its model, each in a folder of its name."""
     from tiny import save_tiny, tiny_model, tiny_tokenizer
@@ -526,6 +555,7 @@ def save_benign(folder: Path) -> None:
     from warmstart.text.windows import Window
 
     save_tiny(folder / "model")
+    save_tiny(folder / "recurrent", "awd-lstm")
     (folder / "model" / "README.md").write_text("A tiny model.", encoding="utf-8")
     task = TASK.from_answers(TASK.options_class(), ["bad", "good"], pair=False)
     labels = {key: value for key, value in task.config_kwargs().items() if "2" in key}
@@ -583,7 +613,7 @@ def open_it(kind: Kind, folder: Path) -> None:
         assert run.metrics == {}
         warmstart.load(folder).predict(["a good film", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"])
         return
-    model = str(folder) if kind == "model" else load_recipe(folder / "recipe.yaml").model
+    model = str(folder) if kind in {"model", "recurrent"} else load_recipe(folder / "recipe.yaml").model
     load_config(model)
     tokenizer = load_tokenizer(model)
     tokenizer("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab")

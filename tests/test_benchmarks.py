@@ -207,3 +207,21 @@ def test_heads_attention_and_probes_are_measured(sample, monkeypatch):
     assert sample("heads", 1, "--sets", "trec", "--rows", "10", "--remove", "1")["trec"]["heads"] == 12
     assert len(sample("attention", 2)["rt-polarity"]["after"]) == 3
     assert len(sample("probes", 60)["TREC question type"]) == 4
+
+
+def test_long_documents_take_no_more_memory_in_a_recurrent_model(sample):
+    figures = sample("long_recurrent", 3000, WARMSTART_BENCH_TINY="1")
+    assert figures["ratio"] < figures["mark"]
+
+
+@pytest.mark.real
+def test_a_recurrent_language_model_ends_with_its_perplexity(sample):
+    figures = sample("ulmfit_lm", 1, WARMSTART_BENCH_TINY="1")
+    assert 1 < figures["warmstart"]["valid"] < 2000
+
+
+@pytest.mark.real
+def test_the_stages_of_ulmfit_end_with_their_scores(sample):
+    asked = ("--sets", "trec-100", "--variants", "from nothing,ULMFiT")
+    figures = sample("ulmfit", 1, *asked, WARMSTART_BENCH_TINY="1")
+    assert all(0 < figures["trec-100"][name] < 1 for name in ("from nothing", "ULMFiT"))

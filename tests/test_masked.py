@@ -33,7 +33,8 @@ DOCUMENTS = [
     "Bob was in Tokyo. Food there was great.",
 ]
 NO_HEAD = dict.fromkeys(
-    ("xlnet", "gpt2", "t5", "mt5", "opt", "llama"), "transformers has no head for masked tokens on it"
+    ("xlnet", "gpt2", "t5", "mt5", "opt", "llama", "awd-lstm", "mamba", "mamba2", "rwkv", "recurrent_gemma"),
+    "transformers has no head for masked tokens on it",
 )
 
 

@@ -13,6 +13,11 @@ def test_a_killed_run_makes_the_same_choice_and_ends_bit_equal(prove):
     assert figures["bit_equal"] == figures["runs"] == 2
 
 
+def test_killed_trainings_of_a_recurrent_model_end_bit_equal(prove):
+    figures = prove("kill_recurrent", 1)
+    assert figures["bit_equal"] == figures["runs"] == 2
+
+
 def test_no_corruption_is_silent(prove):
     found = prove("corrupt", 40)
     assert found["tried"] > 30
@@ -65,3 +70,10 @@ def test_a_planted_word_is_ranked_first(prove):
     assert figures["accuracy"] == 1
     assert figures["found_first"]["integrated-gradients"] == figures["found_first"]["occlusion"] == 1
     assert set(figures["after_randomising"]) == set(figures["texts_per_second"])
+
+
+def test_checkpoints_of_tensorflow_are_imported_and_damaged_ones_refused(prove):
+    figures = prove("import_checkpoints", 20)
+    assert figures["checkpoints"] == 4
+    assert figures["largest_difference"] <= 1e-5
+    assert (figures["damages"], figures["not_refused_by_name_and_place"]) == (20, 0)

@@ -33,7 +33,7 @@ def benign(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("kind", ["model", "run", "recipe"])
+@pytest.mark.parametrize("kind", ["model", "recurrent", "run", "recipe"])
 def test_the_benign_folders_open(benign, kind):
     open_it(kind, benign / kind)
 

@@ -15,6 +15,8 @@ import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerFast
 
+import warmstart.models.loading  # noqa: F401 - makes our own architectures known to transformers
+
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = """
     the an and or not is was it this that film book food movie story actor plot very good bad great terrible
@@ -63,6 +65,7 @@ _T5 = Architecture(
     {"d_kv": 8, "d_ff": 37, "num_decoder_layers": 3},
     classes={None: "T5EncoderModel", "sequence": None, "span": None},
 )
+_NO_HEAD = Architecture(classes={"sequence": None, "token": None, "span": None})
 _DEBERTA = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "type_vocab_size": 0}
 
 ARCHITECTURES: dict[str, Architecture] = {
@@ -90,6 +93,17 @@ ARCHITECTURES: dict[str, Architecture] = {
     "gte": Architecture({"type_vocab_size": 1}),
     "opt": Architecture({"ffn_dim": 37, "word_embed_proj_dim": 16}),
     "llama": Architecture({"num_key_value_heads": 2}),
+    "awd-lstm": Architecture({"embedding_size": 16}),
+    "mamba": replace(_NO_HEAD, config={"state_size": 8}),
+    "mamba2": replace(
+        _NO_HEAD, config={"state_size": 8, "num_heads": 8, "head_dim": 8, "n_groups": 2, "chunk_size": 16}
+    ),
+    "rwkv": replace(_NO_HEAD, config={"attention_hidden_size": 32, "context_length": 512, "use_cache": False}),
+    "recurrent_gemma": replace(
+        _NO_HEAD,
+        config={"num_key_value_heads": 1, "head_dim": 8, "lru_width": 32, "attention_window_size": 16},
+        padding="left",
+    ),
 }
 
 

@@ -36,11 +36,12 @@ def inputs(types=False):
 
 
 def model_of(name):
+    layers = 2 if name == "rwkv" else 1  # which cannot have one alone
     try:
-        model = tiny_model(name, num_hidden_layers=1, initializer_range=0.2)
+        model = tiny_model(name, num_hidden_layers=layers, initializer_range=0.2)
     except NoStockHead:
         model = PooledForSequenceClassification(
-            PooledConfig(encoder=tiny_config(name, num_hidden_layers=1), num_labels=3)
+            PooledConfig(encoder=tiny_config(name, num_hidden_layers=layers), num_labels=3)
         )
     model.config.pad_token_id = 0
     return model

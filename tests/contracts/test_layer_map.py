@@ -14,7 +14,7 @@ from warmstart.models import architectures
 from warmstart.models.layer_map import LayerMap
 
 LABELS = 7  # no other size in the tiny models, so that a classifier is known by its shape
-FOLLOWS_THE_BLOCKS = {"pooler", "norm", "final_norm", "final_layer_norm", "ln_f", "project_out"}
+FOLLOWS_THE_BLOCKS = {"pooler", "norm", "final_norm", "final_layer_norm", "ln_f", "ln_out", "norm_f", "project_out"}
 MASKED = [
     "bert",
     "roberta",

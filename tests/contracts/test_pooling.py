@@ -19,6 +19,8 @@ LAYERS = [
     *("last", 0, 2, -2, "concat-2", "sum-2", "mean-2", "max-3", "concat-all", "mean-all", "max-all", "scalar-mix"),
     *("first-2", "last-2", "concat-first-2", "sum-first-2", "mean-first-2", "max-first-1", "mean-last-2"),
 ]
+SEVERAL_SIZES = {"opt", "awd-lstm"}
+"""Their layers have states of several sizes, which have no mean."""
 TEXTS = ["the film was good and the book was bad", "good", "a great story, and a boring one"]
 
 every_architecture = pytest.mark.parametrize("name", ARCHITECTURES)
@@ -84,11 +86,11 @@ def test_vectors_are_what_numpy_computes(name):
     inputs = batch(name)
     with torch.no_grad():
         states = model.encoder(**inputs, output_hidden_states=True).hidden_states
-    last_size = states[-1].shape[-1]
+    first_size, last_size = states[0].shape[-1], states[-1].shape[-1]
     for layers in LAYERS:
         for name in POOLINGS:
             options = {"layers": layers, "pooling": name, "hidden_size": 32, "num_layers": 3}
-            options["last_hidden_size"] = last_size
+            options |= {"first_hidden_size": first_size, "last_hidden_size": last_size}
             joined = str(layers).startswith(("sum", "mean", "max", "scalar-mix")) and "first" not in str(layers)
             if last_size != 32 and joined:
                 with pytest.raises(RecipeError, match="expected one layer, last or concat-N"):
@@ -137,7 +139,7 @@ def test_a_text_does_not_notice_its_neighbours(name, pooling):
 
 @every_architecture
 def test_saved_and_opened_by_the_auto_class_it_gives_the_same_logits(name, tmp_path):
-    layers = "concat-all" if name == "opt" else "scalar-mix"
+    layers = "concat-all" if name in SEVERAL_SIZES else "scalar-mix"
     model = build(name, layers=layers, pooling="attention", slice_pooling="attention")
     model.save_pretrained(tmp_path)
     opened = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
@@ -153,7 +155,7 @@ def test_saved_and_opened_by_the_auto_class_it_gives_the_same_logits(name, tmp_p
 @every_architecture
 def test_the_layer_map_shows_the_encoders_layers_and_gradients_reach_all_of_them(name):
     bare = LayerMap.of(tiny_model(name, None))
-    model = build(name, layers="concat-all" if name == "opt" else "scalar-mix", pooling="attention")
+    model = build(name, layers="concat-all" if name in SEVERAL_SIZES else "scalar-mix", pooling="attention")
     layers = LayerMap.of(model)
     for below, above in zip(bare.groups[:-1], layers.groups[:-1], strict=True):
         assert [f"encoder.{key}" for key in below.parameters] == list(above.parameters)
@@ -192,7 +194,7 @@ def test_the_spec_shows_what_the_stock_head_reads(name):
         for row, mask in enumerate(inputs["attention_mask"].bool()):
             real = mask.nonzero().flatten().tolist()
             read = gradient[row].abs().sum(-1).nonzero().flatten().tolist()
-            assert read == {"cls": real[:1], "last": real[-1:], "mean": real}[pooling]
+            assert read == {"cls": real[:1], "last": real[-1:], "mean": real, "last+max+mean": real}[pooling]
 
 
 @pytest.mark.parametrize(

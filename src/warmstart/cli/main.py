@@ -40,6 +40,7 @@ VERBS = {
     "report": "Write the report of a run, as one HTML file, and its model card.",
     "show": "Show a run, or the layers of a model.",
     "verify": "Read a finished run, stage or labelled corpus again, and name every file that is not as it was written.",
+    "import": "Turn a checkpoint of BERT that TensorFlow wrote into a folder that opens in transformers.",
     "doctor": "Show versions, hardware and missing packages, and warn of known problems.",
 }
 """Each verb is the file of its name in this folder; its help is here, so that `--help` need not import it."""

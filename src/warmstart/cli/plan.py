@@ -126,7 +126,7 @@ def _with_data(source: str, recipe: str | None, changes: Values, values: Values)
         from warmstart.experiments.variants import variants_of
 
         count = len(variants_of(made)) * (made.seeds or 1)
-        bars.log(f"this is the cost of one training; seeds, baseline and ablate make it {count}")
+        bars.log(f"this is the cost of one training; seeds, baseline, ablate and both directions make it {count}")
     return plan(made, values["hardware"], values["price"], values["measure"], bars)
 
 

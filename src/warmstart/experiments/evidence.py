@@ -25,7 +25,14 @@ from warmstart.evaluation.run_result import RunResult
 from warmstart.evaluation.statistics import over_rows
 from warmstart.experiments.repeat import PAUSE, make_variants, remove_weights, repeat, run_folder
 from warmstart.experiments.selection import Selection, publish_selection, select
-from warmstart.experiments.variants import OWN, check_repeatable, references, variants_of
+from warmstart.experiments.variants import (
+    BACKWARD,
+    OWN,
+    check_repeatable,
+    references,
+    selected_by,
+    variants_of,
+)
 from warmstart.pipeline.claim import check_free
 from warmstart.pipeline.prepare import read_rows
 from warmstart.recipe import Recipe
@@ -64,7 +71,8 @@ def run_repeated(
         begin_run(folder, recipe)
         try:
             runs = folder / VARIANTS
-            results = repeat(recipe, variants, seeds, runs, progress, keep=[OWN], resume_anyway=resume_anyway)
+            kept = [OWN, BACKWARD]
+            results = repeat(recipe, variants, seeds, runs, progress, keep=kept, resume_anyway=resume_anyway)
         except (DataError, ModelError, RecipeError):
             if not any(folder.glob(f"{VARIANTS}/*/*/{RECIPE}")):
                 shutil.rmtree(folder)
@@ -85,8 +93,8 @@ def _finish(recipe: Recipe, folder: Path, results: Sequence[RunResult], progress
 
 def _publish(recipe: Recipe, folder: Path, results: Sequence[RunResult], progress: Progress) -> None:
     """Publish the selected model and the evidence; metrics come last, since they mark a run as finished."""
-    own = [result for result in results if result.variant == OWN]
-    selection = select(own, recipe.select)
+    own = [result for result in results if result.variant in {OWN, BACKWARD}]
+    selection = select(own, selected_by(recipe))
     first = make_variants(recipe, variants_of(recipe), recipe.seed)[OWN]
     parts = read_rows(first, cache_folder(), silent)
     if issubclass(tasks.find(recipe.task.name), TextClassification):
@@ -94,7 +102,8 @@ def _publish(recipe: Recipe, folder: Path, results: Sequence[RunResult], progres
         if not (baseline / metrics_record.FILE).is_file():
             progress.log("TF-IDF and logistic regression")
             tfidf.fit_tfidf(first, parts, baseline)
-        results = [*results, *(tfidf.read_tfidf(baseline, result.seed, recipe.task) for result in own)]
+        seeds = dict.fromkeys(result.seed for result in own)
+        results = [*results, *(tfidf.read_tfidf(baseline, seed, recipe.task) for seed in seeds)]
     metrics = publish_selection(selection, first, folder, parts, progress)
     write_record(make_evidence(results, selection, metrics, folder), folder / evidence_record.FILE)
     for result in own:

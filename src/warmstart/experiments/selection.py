@@ -62,7 +62,8 @@ def select(results: Sequence[RunResult], how: str) -> Selection:
     failed = f"; {lost} of {len(results)} failed and cannot be selected" if lost else ""
     if how != "best" and len(sound) > 1:
         what = "the mean of the weights" if how == "average" else "the mean of the answers"
-        return Selection(how, tuple(sound), f"{what} of {len(sound)} seeds{failed}")
+        of = "models, forward and backward" if len({result.variant for result in sound}) > 1 else "seeds"
+        return Selection(how, tuple(sound), f"{what} of {len(sound)} {of}{failed}")
     on_dev = {result.seed: value for result in sound if (value := _dev_value(result)) is not None}
     if len(on_dev) == len(sound) > 1:
         best = max(sound, key=lambda result: on_dev[result.seed])
@@ -88,6 +89,7 @@ def publish_selection(selection: Selection, recipe: Recipe, folder: Path, parts:
     else:
         with publish(folder / "model", selection.manifest()) as staging:
             if selection.how == "ensemble":
+                _check_tokenizers(sources)
                 for number, source in enumerate(sources):
                     link_or_copy(source, staging / MEMBERS / str(number))
                 shutil.copyfile(sources[0] / FILE, staging / FILE)
@@ -103,6 +105,16 @@ def publish_selection(selection: Selection, recipe: Recipe, folder: Path, parts:
         return first.metrics
     _tune(recipe, folder, parts, progress)
     return measure_run(folder, parts, progress)
+
+
+def _check_tokenizers(sources: Sequence[Path]) -> None:
+    """Refuse members with different tokenizers, of which an ensemble has one."""
+    files = [sorted(source.glob("tokenizer.json")) for source in sources]
+    if len({path.read_bytes() for paths in files for path in paths}) > 1:
+        raise RunError(
+            f"{sources[-1]}: its tokenizer is not that of {sources[0]}, so the two cannot answer as one; remove the "
+            "run's folder and train again"
+        )
 
 
 def _check_same(selection: Selection, model: Path) -> None:

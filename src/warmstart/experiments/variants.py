@@ -11,6 +11,8 @@ from warmstart.recipe import HeadOptions, LayerOptions, Recipe, TrainingOptions,
 
 OWN, BASELINE = "recipe", "plain"
 """The variants that are the recipe as it is, and plain fine-tuning."""
+BACKWARD = "backward"
+"""The variant that is the recipe with a model that reads backward, beside one that reads forward."""
 PLAIN: Values = {
     "training.learning_rate": 5e-5,
     "training.epochs": 3,
@@ -51,7 +53,11 @@ def variants_of(recipe: Recipe) -> dict[str, Values]:
     common = dict(SINGLE)
     if recipe.data.split.seed is None:  # all seeds are measured on the same rows
         common["data.split.seed"] = recipe.seed
+    if recipe.reads_both_ways:
+        common["from_scratch.direction"] = "forward"
     variants: dict[str, Values] = {OWN: dict(common)}
+    if recipe.reads_both_ways:
+        variants[BACKWARD] = {**common, "from_scratch.direction": "backward"}
     if recipe.select == "average" and recipe.init_seed is None:
         variants[OWN]["init_seed"] = recipe.seed  # only weights with the same start can be averaged
     if not recipe.baseline and not recipe.ablate:
@@ -87,16 +93,29 @@ def check_repeatable(recipe: Recipe) -> None:
         raise RecipeError("seeds: there is nothing to measure on; set data.test, or data.split.test: 0.1")
     if recipe.select != "best" and not recipe.seeds:
         raise RecipeError(f"select: found {recipe.select}, but there is one seed; set seeds, as seeds: 5")
-    if recipe.select == "ensemble":
+    if recipe.select == "average" and recipe.reads_both_ways:
+        raise RecipeError(
+            "select: found average, but from_scratch.direction: both trains models that read in different directions, "
+            "whose weights have no mean; set select: ensemble"
+        )
+    if selected_by(recipe) == "ensemble":
         options = tasks.options_of(recipe.task.name, recipe.task.options)
         if tasks.find(recipe.task.name).ensemble_averaging(options) is None:
             mixable = [
                 name for name in tasks.names() if tasks.find(name).ensemble_averaging(tasks.options_of(name, {}))
             ]
+            key, instead = "select", "select: best or select: average"
+            if recipe.reads_both_ways:
+                key, instead = "from_scratch.direction", "direction: forward"
             raise RecipeError(
-                f"select: answers of {recipe.task.name} with these options cannot be averaged, those of "
-                f"{', '.join(mixable)} can; set select: best or select: average"
+                f"{key}: answers of {recipe.task.name} with these options cannot be averaged, those of "
+                f"{', '.join(mixable)} can; set {instead}"
             )
+
+
+def selected_by(recipe: Recipe) -> str:
+    """How one model is made of several: two directions always make an ensemble."""
+    return "ensemble" if recipe.reads_both_ways else recipe.select
 
 
 def _fields(piece: str, base: Mapping[str, Value]) -> Values:

@@ -51,8 +51,14 @@ def average_outputs(outputs: Sequence[torch.Tensor], averaging: Averaging) -> to
     """Logits whose probabilities are the mean of those of the given logits, or the mean of the logits themselves."""
     every = torch.stack([one.double() for one in outputs])
     if averaging == "softmax":
-        return every.log_softmax(-1).logsumexp(0) - torch.tensor(len(outputs)).double().log()
+        return _log_sum_exp(every.log_softmax(-1)) - torch.tensor(len(outputs)).double().log()
     if averaging == "sigmoid":
-        yes, no = (torch.nn.functional.logsigmoid(one).logsumexp(0) for one in (every, -every))
+        yes, no = (_log_sum_exp(torch.nn.functional.logsigmoid(one)) for one in (every, -every))
         return yes - no
     return every.mean(0)
+
+
+def _log_sum_exp(every: torch.Tensor) -> torch.Tensor:
+    """The logarithm of the sum over members; written out, as OpenVINO sums `logsumexp` over all dimensions."""
+    largest = every.amax(0)
+    return (every - largest).exp().sum(0).log() + largest

@@ -59,13 +59,20 @@ class ArchitectureSpec:
     """The stock sequence head has dropout before its last layer."""
     encoder_class: str = ""
     """The class of the encoder, if that of `AutoModel` has a decoder too, as then has its stock sequence head."""
+    first_hidden_size: str = ""
+    """The config attribute with the size of the embeddings' output, if that can differ from `hidden_size`."""
     last_hidden_size: str = ""
     """The config attribute with the size of the last hidden state, if that can differ from `hidden_size`."""
+    carries_state: bool = False
+    """It takes the state after the tokens read before, and gives that after the last, so that texts of any length are
+    read in pieces, by its stock sequence head too."""
     pair_modules: tuple[str, ...] = ()
     """What its stock model for pretraining has beyond the one for masked tokens alone: a head that classifies pairs of
     texts (next sentence, sentence order), and the pooler that this head reads."""
     first_token_block: bool = False
     """Its blocks are built like BERT's, so that the last one can be computed for the first token alone."""
+    reads_padding: bool = False
+    """It has no use for the attention mask, so that padding must come after all tokens."""
     global_first_token: bool = False
     """Its first token has global attention only if a `global_attention_mask` asks for it."""
     heads_joined: str = ""
@@ -87,6 +94,12 @@ _T5 = ArchitectureSpec(
     heads_joined="layer.0.SelfAttention.o",
 )
 
+_NO_HEAD = ArchitectureSpec(stock_poolings={})
+"""Recurrent and state-space models, of which transformers has language models alone."""
+
+AWD_LSTM = "awd-lstm"
+"""The `model_type` of our own recurrent language model: see `recurrent/`."""
+
 ARCHITECTURES: dict[str, ArchitectureSpec] = {
     "albert": ArchitectureSpec(
         shared_blocks=True,
@@ -101,6 +114,13 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         pair_modules=("bert.pooler", "cls.seq_relationship"),
         first_token_block=True,
         heads_joined=OUTPUT,
+    ),
+    AWD_LSTM: ArchitectureSpec(
+        half_precision=False,  # the sums over a long text would lose its first tokens
+        stock_poolings={"last+max+mean": {}},
+        first_hidden_size="embedding_size",
+        last_hidden_size="embedding_size",
+        carries_state=True,
     ),
     "big_bird": ArchitectureSpec(
         stock_poolings=CLS,
@@ -143,6 +163,8 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
     "gte": ArchitectureSpec(head=("pooler",), stock_poolings=CLS, stock_dense=POOLER, heads_joined="self_attn.o_proj"),
     "llama": ArchitectureSpec(stock_poolings=LAST, stock_dropout=False, heads_joined="self_attn.o_proj"),
     "longformer": replace(_OFFSET, global_first_token=True),
+    "mamba": _NO_HEAD,
+    "mamba2": _NO_HEAD,
     "modernbert": ArchitectureSpec(  # its stock head also has a norm, which ours has not
         stock_poolings={"cls": {"classifier_pooling": "cls"}, "mean": {"classifier_pooling": "mean"}},
         heads_joined="attn.Wo",
@@ -159,8 +181,10 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         last_hidden_size="word_embed_proj_dim",
         heads_joined="self_attn.out_proj",
     ),
+    "recurrent_gemma": replace(_NO_HEAD, reads_padding=True),
     "roberta": replace(_OFFSET, first_token_block=True),
     "roberta-prelayernorm": _OFFSET,
+    "rwkv": replace(_NO_HEAD, reads_padding=True),
     "t5": replace(_T5, encoder_class="T5EncoderModel"),
     "xlm-roberta": replace(_OFFSET, first_token_block=True),
     "xlm-roberta-xl": _OFFSET,

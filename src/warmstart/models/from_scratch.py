@@ -15,8 +15,10 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from warmstart.errors import RecipeError, nearest
-from warmstart.models.architectures import spec_of
+from warmstart.models.architectures import AWD_LSTM, spec_of
 from warmstart.models.loading import quiet_transformers
+from warmstart.models.recurrent.config import AwdLstmConfig
+from warmstart.models.recurrent.tokenizers import train_unigram, train_words
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
@@ -25,9 +27,11 @@ SpecialTokens = dict[str, str]
 _BRACKETS: SpecialTokens = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 _ANGLES: SpecialTokens = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
 _END: SpecialTokens = {"eos": "<|endoftext|>"}
+_STREAM: SpecialTokens = {"pad": "<pad>", "unk": "<unk>", "bos": "<bos>", "sep": "<sep>"}
 
-TOKENIZERS: dict[str, tuple[Literal["wordpiece", "bpe"], SpecialTokens]] = {
+TOKENIZERS: dict[str, tuple[Literal["wordpiece", "bpe", "words"], SpecialTokens]] = {
     "albert": ("wordpiece", _BRACKETS),
+    AWD_LSTM: ("words", _STREAM),
     "bert": ("wordpiece", _BRACKETS),
     "distilbert": ("wordpiece", _BRACKETS),
     "electra": ("wordpiece", _BRACKETS),
@@ -51,6 +55,16 @@ class EncoderShape:
     """The maximum vocabulary size of the tokenizer."""
     max_tokens: int = 512
     """The maximum input length, in tokens."""
+    tokenizer: Literal["auto", "words", "unigram"] = "auto"
+    """Of an AWD-LSTM: whole `words`, which `auto` is, or subwords of a `unigram` model."""
+    case_marks: bool = False
+    """Of words: whether capitals are marked, as words are in lower case."""
+    embedding_size: int = 400
+    """Of an AWD-LSTM, as in its config."""
+    direction: str = "forward"
+    """As above."""
+    dropout: float = 1.0
+    """What all dropouts of an AWD-LSTM are multiplied by."""
 
 
 def make_encoder(texts: Iterable[str], folder: Path, shape: EncoderShape = EncoderShape(), seed: int = 0) -> Path:  # noqa: B008
@@ -61,14 +75,12 @@ def make_encoder(texts: Iterable[str], folder: Path, shape: EncoderShape = Encod
     if shape.architecture not in TOKENIZERS:
         hint = nearest(shape.architecture, TOKENIZERS)
         raise RecipeError(f"architecture: {shape.architecture!r} cannot be made from scratch; {hint}")
-    if shape.hidden_size % shape.num_heads:
+    if shape.architecture != AWD_LSTM and shape.hidden_size % shape.num_heads:
         raise RecipeError(
             f"num_heads: found {shape.num_heads}, expected a number that divides the hidden size, {shape.hidden_size}"
         )
-    kind, special = TOKENIZERS[shape.architecture]
-    texts = list(texts) if iter(texts) is texts else texts  # they are read twice
-    train = _train_wordpiece if kind == "wordpiece" else _train_bpe
-    tokenizer = _pretrained_tokenizer(train(texts, shape.vocab_size, special), shape, special)
+    texts = list(texts) if iter(texts) is texts else texts  # they are read several times
+    tokenizer = _pretrained_tokenizer(_train(texts, shape), shape, TOKENIZERS[shape.architecture][1])
     config = _config(shape, tokenizer)
     with torch.random.fork_rng(), quiet_transformers():
         torch.manual_seed(seed)
@@ -76,6 +88,18 @@ def make_encoder(texts: Iterable[str], folder: Path, shape: EncoderShape = Encod
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
     return folder
+
+
+def _train(texts: Iterable[str], shape: EncoderShape) -> Tokenizer:
+    """A tokenizer of the architecture's kind."""
+    kind, special = TOKENIZERS[shape.architecture]
+    if kind == "wordpiece":
+        return _train_wordpiece(texts, shape.vocab_size, special)
+    if kind == "bpe":
+        return _train_bpe(texts, shape.vocab_size, special)
+    if shape.tokenizer == "unigram":
+        return train_unigram(texts, shape.vocab_size, special)
+    return train_words(texts, shape.vocab_size, special, shape.case_marks)
 
 
 def _train_wordpiece(texts: Iterable[str], vocab_size: int, special: SpecialTokens) -> Tokenizer:
@@ -127,6 +151,13 @@ def _pretrained_tokenizer(trained: Tokenizer, shape: EncoderShape, special: Spec
         )
         if shape.architecture in {"albert", "bert", "electra"}:
             names.insert(1, "token_type_ids")
+    if "bos" in special:
+        bos, sep = special["bos"], special["sep"]
+        trained.post_processor = processors.TemplateProcessing(
+            single=f"{bos} $A",
+            pair=f"{bos} $A {sep} $B",
+            special_tokens=[(token, trained.token_to_id(token)) for token in (bos, sep)],
+        )
     tokens = {f"{role}_token": token for role, token in special.items()}
     # masked with the space before it, so that the prediction for it starts a word
     if special.get("mask") == "<mask>":
@@ -138,6 +169,17 @@ def _pretrained_tokenizer(trained: Tokenizer, shape: EncoderShape, special: Spec
 
 def _config(shape: EncoderShape, tokenizer: PreTrainedTokenizerBase) -> PretrainedConfig:
     """The architecture's own config with these sizes."""
+    if shape.architecture == AWD_LSTM:
+        return AwdLstmConfig(
+            vocab_size=len(tokenizer),
+            embedding_size=shape.embedding_size,
+            hidden_size=shape.hidden_size,
+            num_hidden_layers=shape.num_layers,
+            direction=shape.direction,
+            dropout_multiplier=shape.dropout,
+            pad_token_id=tokenizer.pad_token_id,
+            bos_token_id=tokenizer.bos_token_id,
+        )
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     first = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.eos_token_id
     last = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id

@@ -10,6 +10,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from warmstart.models.architectures import spec_of
+from warmstart.models.padding import put_back, reading_order
 from warmstart.models.pooling import Pooling, is_tracing
 
 if TYPE_CHECKING:
@@ -30,9 +31,14 @@ def hidden_states(
         mask = arguments["attention_mask"]
         first = mask.int().argmax(dim=1, keepdim=True)
         arguments["global_attention_mask"] = torch.zeros_like(mask).scatter(1, first, 1)
+    order = None
+    if spec_of(encoder.config).reads_padding:
+        order = reading_order(arguments["input_ids"], arguments["attention_mask"])
+    if order is not None:
+        arguments = {name: tensor.gather(1, order) for name, tensor in arguments.items()}
     outputs = encoder(**arguments, output_hidden_states=all_layers, return_dict=True)
     states: Sequence[torch.Tensor] = outputs.hidden_states if all_layers else (outputs.last_hidden_state,)
-    return states
+    return states if order is None else [put_back(layer, order) for layer in states]
 
 
 def encoder_of(model: nn.Module) -> PreTrainedModel:
@@ -69,5 +75,5 @@ def in_chunks(
 def build_pooling(config: PretrainedConfig, layers: str | int, pooling: str, state_size: int | None = None) -> Pooling:
     """The pooling for an encoder of this config; the other arguments as in `Pooling`."""
     spec = spec_of(config)
-    last = getattr(config, spec.last_hidden_size) if spec.last_hidden_size else None
-    return Pooling(layers, pooling, config.hidden_size, config.num_hidden_layers, last, state_size)
+    last, first = (getattr(config, name) if name else None for name in (spec.last_hidden_size, spec.first_hidden_size))
+    return Pooling(layers, pooling, config.hidden_size, config.num_hidden_layers, last, state_size, first)

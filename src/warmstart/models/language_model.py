@@ -112,15 +112,30 @@ def logits_only_at(model: PreTrainedModel, positions: torch.Tensor) -> Iterator[
         handle.remove()
 
 
+def reads_backward(model: PreTrainedModel) -> bool:
+    """Whether a causal model reads texts from the last token to the first."""
+    return getattr(model.config, "direction", "forward") == "backward"
+
+
+def check_carried_state(model: PreTrainedModel) -> None:
+    """Refuse a model that cannot go on reading where it stopped."""
+    if not spec_of(model.config).carries_state:
+        raise RecipeError(
+            f"task.bptt: found a stream to read, but a model of {model.config.model_type} carries no state from piece "
+            "to piece; leave bptt out, or choose a recurrent model, as from_scratch.architecture: awd-lstm"
+        )
+
+
 def check_causal(model: PreTrainedModel) -> None:
     """Refuse an encoder in which a token attends to those after it: it could copy what it is to predict."""
     ids = torch.arange(1, 9, device=model.device).unsqueeze(0)
     other = torch.cat([ids[:, :-1], ids[:, :1]], dim=1)
+    if reads_backward(model):
+        other = torch.cat([ids[:, -1:], ids[:, 1:]], dim=1)
     was_training = model.training
     model.eval()
-    first, second = (
-        model(input_ids=each, attention_mask=torch.ones_like(each)).logits[:, :-1] for each in (ids, other)
-    )
+    first, second = (model(input_ids=each, attention_mask=torch.ones_like(each)).logits for each in (ids, other))
+    first, second = (each[:, 1:] if reads_backward(model) else each[:, :-1] for each in (first, second))
     model.train(was_training)
     if not torch.allclose(first, second, atol=1e-4):
         raise RecipeError(

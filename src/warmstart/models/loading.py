@@ -18,6 +18,8 @@ from warmstart.models.heads.pooled import PooledModel, build_encoder, encoder_cl
 from warmstart.models.heads.selection import SEQUENCE, HeadChoice, check_stock_head, head_config, pooled_class
 from warmstart.models.japanese_tokenizers import add_token_type_ids, missing_extra
 from warmstart.models.layer_map import LayerMap
+from warmstart.models.recurrent.heads import AwdLstmForSequenceClassification, AwdLstmForTokenClassification
+from warmstart.models.recurrent.language_model import AwdLstmForCausalLM
 from warmstart.models.reinit import reinitialize_parameters
 from warmstart.models.security.finite import check_finite
 from warmstart.models.security.folder import WEIGHTS, check_folder
@@ -31,6 +33,11 @@ if TYPE_CHECKING:
 MASKED = "AutoModelForMaskedLM"
 BARE = "AutoModel"
 """The Auto class of an encoder without a head."""
+
+OWN_CLASSES = {
+    cls.__name__: cls for cls in (AwdLstmForCausalLM, AwdLstmForSequenceClassification, AwdLstmForTokenClassification)
+}
+"""Models that are our own but have no encoder of another library inside, by the name that their folders give."""
 
 PROBE = "A first text: words, 12.5 and 3 000; l'été, 漢字, 👍🏽\n\tend"
 """Encoded once when a tokenizer is loaded, so that a broken one fails there."""
@@ -161,7 +168,7 @@ def _load_bare(name: str, saved: PretrainedConfig, head: HeadChoice, weights: bo
 def load_as_saved(name: str) -> PreTrainedModel:
     """Load a model with whatever head it was saved with, or none."""
     config = load_config(name)
-    named = [getattr(transformers, name, None) for name in config.architectures or ()]
+    named = [OWN_CLASSES.get(name, getattr(transformers, name, None)) for name in config.architectures or ()]
     # The folder names the class, so it is used only if it is a model of the config's own architecture.
     cls = next((cls for cls in named if getattr(cls, "config_class", None) is type(config)), None)
     if is_pooled(config):
@@ -303,9 +310,10 @@ def _zero_biases(model: PreTrainedModel, names: Iterable[str]) -> None:
 
 
 def _head_names(model: PreTrainedModel, layers: LayerMap) -> set[str]:
-    """The parameters of the head under all their names: a tied one has several."""
+    """The parameters of the head under all their names, as a tied one has several, and its running statistics."""
     own = {id(parameter) for parameter in layers.head.parameters.values()}
-    return {name for name, parameter in model.named_parameters(remove_duplicate=False) if id(parameter) in own}
+    names = {name for name, parameter in model.named_parameters(remove_duplicate=False) if id(parameter) in own}
+    return names | {name for name, _ in model.named_buffers() if not name.startswith(f"{model.base_model_prefix}.")}
 
 
 def _reinitialize_head(model: PreTrainedModel, layers: LayerMap) -> set[str]:

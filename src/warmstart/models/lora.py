@@ -11,7 +11,7 @@ from types import ModuleType
 
 from torch import nn
 
-from warmstart.errors import MissingExtraError
+from warmstart.errors import MissingExtraError, RecipeError
 from warmstart.models.layer_map import LayerMap
 
 
@@ -29,6 +29,10 @@ def add_lora(model: nn.Module, rank: int, alpha: float | None = None, dropout: f
         for name, module in model.named_modules()
         if _linear(module) and any(name.startswith(f"{block}.") for block in blocks)
     ]
+    if not targets:
+        raise RecipeError(
+            f"layers.lora: the blocks of {type(model).__name__} have no linear layers to add it to; leave it out"
+        )
     config = peft.LoraConfig(r=rank, lora_alpha=alpha or 2 * rank, lora_dropout=dropout, target_modules=targets)
     with warnings.catch_warnings():  # GPT-2's weights are transposed, which peft warns of and handles
         warnings.simplefilter("ignore")

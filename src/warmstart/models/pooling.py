@@ -68,6 +68,7 @@ class Pooling(nn.Module):
         num_layers: How many blocks there are.
         last_hidden_size: The size of the last hidden state, if it differs.
         state_size: The size of the states that are pooled, if something between makes others of the joined layers.
+        first_hidden_size: The size of the embeddings' output, if it differs.
     """
 
     def __init__(
@@ -78,16 +79,18 @@ class Pooling(nn.Module):
         num_layers: int,
         last_hidden_size: int | None = None,
         state_size: int | None = None,
+        first_hidden_size: int | None = None,
     ) -> None:
         super().__init__()
         self.joined_by, self.chosen = choose_layers(layers, num_layers)
         self.num_layers = num_layers
         self.pooling = pooling
-        sizes = [last_hidden_size or hidden_size if number == num_layers else hidden_size for number in self.chosen]
+        ends = {0: first_hidden_size, num_layers: last_hidden_size}
+        sizes = [ends.get(number) or hidden_size for number in self.chosen]
         if self.joined_by != "concat" and len(set(sizes)) > 1:
             raise RecipeError(
-                f"layers: found {layers!r}, but the encoder's last layer has size {last_hidden_size}, those below "
-                f"{hidden_size}; expected one layer, last or concat-N"
+                f"layers: found {layers!r}, but these layers of the encoder have the sizes "
+                f"{', '.join(map(str, sizes))}; expected one layer, last or concat-N"
             )
         self.token_size = sum(sizes) if self.joined_by == "concat" else sizes[0]
         """Size of a token's vector after the layers are joined."""

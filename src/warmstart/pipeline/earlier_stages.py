@@ -186,10 +186,12 @@ def _pretrain(options: PretrainOptions, recipe: Recipe, model: str) -> Recipe:
     training: TrainingOptions = (
         options.training if options.steps is None else options.training.model_copy(update={"max_steps": options.steps})
     )
+    # NT-ASGD needs rows to watch, which the loss is not measured on in the end.
+    dev = options.hold_out if training.optimizer == "nt-asgd" else 0.0
     return Recipe(
         model=model,
         task=TaskChoice.model_validate({"name": "masked", "objective": options.objective, **options.task}),
-        data=DataOptions(train=MEMORY, split=SplitOptions(test=options.hold_out)),
+        data=DataOptions(train=MEMORY, split=SplitOptions(test=options.hold_out, dev=dev)),
         window=WindowOptions(max_tokens=options.max_tokens),
         layers=options.layers,
         training=training,

@@ -66,7 +66,8 @@ from warmstart.training.callbacks.step_monitor import StepMonitor
 from warmstart.training.checkpoints import CheckpointPolicy, CheckpointStore, check_identity
 from warmstart.training.history import TrainingResult
 from warmstart.training.job import TrainingHooks, TrainingJob
-from warmstart.training.settings import Settings
+from warmstart.training.settings import NT_ASGD, Settings
+from warmstart.training.streams import as_stream
 from warmstart.training.train import check_training, train
 
 if TYPE_CHECKING:
@@ -169,8 +170,8 @@ def prepare_training(
     rows, truncation = RowEncoder(task, tokenizer, window).encode(train_rows, path, progress, parts.findings)
     if isinstance(task, KnowsTrainingRows):
         task.read_training_rows(rows)
-    settings = settings_of(recipe)
-    check_training(TrainingJob(loaded.model, task, tokenizer, rows, settings), has_dev="dev" in parts.tables)
+    settings, read = settings_of(recipe), as_stream(task, rows)
+    check_training(TrainingJob(loaded.model, task, tokenizer, read, settings), has_dev="dev" in parts.tables)
     identity_ = identity(recipe, parts, checksum(path)["sha256"])
     monitor = None
     if recipe.forgetting is not None and processes.is_main_process():
@@ -210,8 +211,11 @@ def _measure(ready: PreparedTraining, dev: Table) -> Callable[[], float]:
     """Measures the model as it is now on the dev rows, by the task's headline."""
 
     def measure() -> float:
-        value = evaluate(ready.predictor, dev)[ready.task.headline]
-        return math.nan if value is None else float(value)
+        metrics = evaluate(ready.predictor, dev)
+        # NT-ASGD watches the perplexity of a language model, as in the paper; of another model its headline.
+        by_loss = ready.settings.optimizer == NT_ASGD and "loss" in metrics
+        value = metrics["loss" if by_loss else ready.task.headline]
+        return math.nan if value is None else -float(value) if by_loss else float(value)
 
     return measure
 
@@ -300,7 +304,8 @@ def _train(
     hooks: TrainingHooks,
 ) -> TrainingResult:
     """Train on the rows, for as long as the time limit allows."""
-    job = TrainingJob(ready.loaded.model, ready.task, ready.tokenizer, rows, ready.settings, ready.train.location)
+    read = as_stream(ready.task, rows)
+    job = TrainingJob(ready.loaded.model, ready.task, ready.tokenizer, read, ready.settings, ready.train.location)
     untrained = ready.is_solved
     if ready.time_limit is not None and not untrained:
         spent = time.monotonic() - ready.started

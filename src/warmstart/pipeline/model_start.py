@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from warmstart import tasks
 from warmstart.errors import RecipeError
 from warmstart.models.added_tokens import resize_embeddings
+from warmstart.models.architectures import is_pooled, spec_of
 from warmstart.models.heads.selection import TOKEN_CLASSES, HeadChoice, compares_texts
 from warmstart.models.loading import LoadedModel, has_head, load_model, max_tokens_of
 from warmstart.models.lora import add_lora
@@ -91,7 +92,8 @@ def _changed(loaded: LoadedModel, layers: LayerOptions, head: HeadOptions) -> Lo
 def window_of(recipe: Recipe, config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase, task: AnyTask) -> Window:
     """The recipe's window, refusing one that is wider than the encoder takes or leaves no room for text."""
     options, most = recipe.window, max_tokens_of(config, tokenizer)
-    tokens = options.max_tokens or min(most, DEFAULT_TOKENS)
+    any_length = spec_of(config).carries_state and not is_pooled(config) and not isinstance(task, ReadsWindows)
+    tokens = options.max_tokens or (most if any_length else min(most, DEFAULT_TOKENS))
     if tokens > most:
         raise RecipeError(f"window.max_tokens: found {tokens}, but {recipe.model} takes at most {most}")
     method, overlap = options.method, options.overlap or 0

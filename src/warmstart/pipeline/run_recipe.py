@@ -111,7 +111,10 @@ def run_recipe(
 def _check_single(recipe: Recipe) -> None:
     """Refuse a recipe that is not one training of one encoder."""
     if recipe.repeated:
-        raise RecipeError("seeds, baseline and ablate ask for several trainings, and this is one; call `warmstart.fit`")
+        raise RecipeError(
+            "seeds, baseline, ablate and from_scratch.direction: both ask for several trainings, and this is one; call "
+            "`warmstart.fit`"
+        )
     if recipe.models:
         raise RecipeError("models: found encoders to choose from, and this trains one; call `warmstart.fit`")
     check_trainer_options(recipe.trainer)
@@ -195,7 +198,7 @@ def _run_stage(recipe: Recipe, stage: EarlierStage, progress: Progress, anyway: 
         with processes.main_process_first():
             if processes.is_main_process():
                 with publish(stage.folder) as staging:
-                    shape = EncoderShape(**recipe.from_scratch.model_dump())
+                    shape = EncoderShape(**recipe.from_scratch.shape)
                     make_encoder(stage.texts, staging / "model", shape, recipe.seed)
         return
     run_recipe(stage.recipe, stage.folder, progress, stage.rows, anyway)

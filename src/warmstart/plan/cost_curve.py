@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 
 from warmstart.training.batches import row_shapes
+from warmstart.training.streams import Piece, StreamRows
 
 
 class BatchShape(NamedTuple):
@@ -61,7 +62,10 @@ def _parts(shapes: Sequence[BatchShape]) -> npt.NDArray[np.float64]:
 
 
 def batch_shapes(rows: object, batches: Iterable[Sequence[int]]) -> list[BatchShape]:
-    """The shape that each batch of rows is padded to."""
+    """The shape that each batch of rows, or of pieces of streams, is padded to."""
+    if isinstance(rows, StreamRows):
+        pieces: Iterable[Sequence[Piece]] = batches  # type: ignore[assignment]
+        return [BatchShape(len(step), max(piece.length for piece in step)) for step in pieces]
     lists, longest = row_shapes(rows)
     return [BatchShape(int(lists[batch].sum()), int(longest[batch].max())) for batch in map(list, batches)]
 

@@ -7,6 +7,7 @@ of its tensors, as a few do, is run for real, on two or three rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -23,6 +24,23 @@ from warmstart.plan.cost_curve import BatchShape, CostCurve
 Inputs = Mapping[str, torch.Tensor]
 Loss = Callable[[nn.Module, Inputs], torch.Tensor]
 """Computes the loss of a model on a batch."""
+
+
+def _lstm_flops(inputs: Sequence[int], below: Sequence[int], recurrent: Sequence[int], *_: object, **__: object) -> int:
+    """Operations of an LSTM layer: two matrices for each token, given as shapes."""
+    return 2 * inputs[0] * inputs[1] * (math.prod(below) + math.prod(recurrent))
+
+
+def _lstm_backward_flops(*shapes: Sequence[int], **__: object) -> int:
+    """Twice as many: the gradients of the inputs, and of the weights."""
+    return 2 * _lstm_flops(*shapes)
+
+
+RECURRENT = {
+    torch.ops.aten.mkldnn_rnn_layer: _lstm_flops,
+    torch.ops.aten.mkldnn_rnn_layer_backward: _lstm_backward_flops,
+}
+"""Kernels that the counter of torch does not know."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +103,10 @@ def _step_costs(model: nn.Module, inputs: Inputs, loss: Loss, half: bool) -> tup
             activations[address] = tensor  # kept alive, so that its address is not used again
         return tensor
 
-    with FlopCounterMode(display=False) as counter, saved_tensors_hooks(keep, lambda tensor: tensor):
+    with (
+        FlopCounterMode(display=False, custom_mapping=RECURRENT) as counter,
+        saved_tensors_hooks(keep, lambda tensor: tensor),
+    ):
         with torch.autocast("cpu", torch.bfloat16) if half else nullcontext():
             value = loss(model, inputs)
         forward = counter.get_total_flops()

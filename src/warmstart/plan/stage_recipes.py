@@ -34,9 +34,8 @@ def recipes_of_stages(recipe: Recipe, folder: Path, progress: Progress) -> list[
         if stage.name == "scratch":
             assert recipe.from_scratch is not None
             assert stage.texts is not None
-            made = make_encoder(
-                stage.texts, folder / "scratch", EncoderShape(**recipe.from_scratch.model_dump()), recipe.seed
-            )
+            # Of two directions, each costs the same.
+            made = make_encoder(stage.texts, folder / "scratch", EncoderShape(**recipe.from_scratch.shape), recipe.seed)
             model = str(made)
         elif stage.options is not None:
             stages += _multitask(stage, stage.options, model, progress)

@@ -17,6 +17,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from warmstart import errors
 from warmstart.errors import TrainingError, WarmstartError
 from warmstart.evaluation.evaluate import evaluate
@@ -37,6 +39,7 @@ from warmstart.training.dropout_trial import dropout_kernel
 from warmstart.training.job import TrainingJob
 from warmstart.training.settings import Settings
 from warmstart.training.steps import count_steps
+from warmstart.training.streams import StreamRows, as_stream
 
 BATCHES, STEPS = 8, 16
 """Batches to train on, and the fewest steps on them."""
@@ -109,8 +112,9 @@ def run_trial(recipe: Recipe, folder: Path) -> TrialRun:
     finetune(part, CheckpointPolicy(CheckpointStore(folder / "checkpoints"), None, None), run, clock)
     ended = time.time()
     ticks = clock.bars["training"]
-    sampler, _ = count_steps(part.rows, part.settings)
-    shapes = [shape for _ in range(int(part.settings.epochs or 1)) for shape in batch_shapes(part.rows, sampler)]
+    read = as_stream(part.task, part.rows)
+    sampler, _ = count_steps(read, part.settings)
+    shapes = [shape for _ in range(int(part.settings.epochs or 1)) for shape in batch_shapes(read, sampler)]
     steps = [
         TimedStep(shape, then.time - now.time, then.cpu_seconds - now.cpu_seconds)
         for shape, now, then in zip(shapes, ticks, ticks[1:], strict=False)
@@ -130,6 +134,12 @@ def run_trial(recipe: Recipe, folder: Path) -> TrialRun:
 
 def _part(ready: PreparedTraining) -> PreparedTraining:
     """A training on some of the batches, from the smallest to the largest, with all layers unfrozen that ever are."""
+    if isinstance(stream := as_stream(ready.task, ready.rows), StreamRows):
+        # As many documents as these batches take; pieces are all alike.
+        enough = ready.settings.batch_size * stream.bptt * BATCHES
+        count = int(np.searchsorted(stream.lengths.cumsum(), enough)) + 1
+        settings = _plain(ready.settings, math.ceil(STEPS / BATCHES), "torch")
+        return replace(ready, rows=ready.rows.select(range(min(count, len(stream)))), settings=settings, dev=None)
     sampler, steps = count_steps(ready.rows, ready.settings)
     whole = TrainingJob(ready.loaded.model, ready.task, ready.tokenizer, ready.rows, ready.settings)
     kernel = dropout_kernel(whole, steps)
@@ -155,6 +165,7 @@ def _plain(settings: Settings, epochs: int, dropout_kernel: str) -> Settings:
         min_steps=None,
         average_last_epochs=1,
         early_stopping_patience=None,
+        optimizer="adamw",
         unfreeze="all",
         dropout_kernel=dropout_kernel,
         trainer=trainer,

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from datasets import Dataset
 from torch import nn
@@ -27,11 +29,12 @@ from warmstart.recipe import Recipe
 from warmstart.runtime.progress import Progress
 from warmstart.storage.cache import cache_folder
 from warmstart.tasks.base import AnyTask
-from warmstart.tasks.shared.protocols import ArrangesRows, TunesOnDev, VariesByEpoch
+from warmstart.tasks.shared.protocols import ArrangesRows, ReadsStream, TunesOnDev, VariesByEpoch
 from warmstart.training.batches import row_lengths
 from warmstart.training.callbacks.gradual_unfreezing import count_phases, trainable_layers
 from warmstart.training.settings import Settings
 from warmstart.training.steps import count_steps
+from warmstart.training.streams import StreamRows, as_stream
 
 ResolvePrecision = Callable[[str, bool], str]
 """Resolves a precision, given whether the encoder supports 16 bits: see `Device.precision`."""
@@ -99,11 +102,11 @@ def workload_of(recipe: Recipe, resolve: ResolvePrecision, folder: Path, progres
     }
     if isinstance(task, ArrangesRows) and task.arranges_rows:  # the encoder chooses the training rows
         encoded["train"] = prepare_training(recipe, parts, folder, progress).rows
-    rows, settings = encoded["train"], settings_of(recipe)
+    rows, settings = as_stream(task, encoded["train"]), settings_of(recipe)
     precision = resolve(settings.precision, spec_of(config).half_precision)
     model = count_flops(
         lambda: _with_frozen(load_start(recipe, config, task, tokenizer, window, weights=False).model, settings),
-        _samples(rows, task, tokenizer),
+        _samples(encoded["train"], task, tokenizer),
         _loss(task, settings),
         precision != "fp32",
     )
@@ -111,7 +114,8 @@ def workload_of(recipe: Recipe, resolve: ResolvePrecision, folder: Path, progres
     batches = steps * int(settings.trainer.get("gradient_accumulation_steps", 1))
     chosen = list(itertools.islice(sampler, batches))
     shapes = batch_shapes(rows, chosen)
-    lengths = row_lengths(rows)
+    lengths = row_lengths(encoded["train"])
+    tokens = sum(shape.tokens for shape in shapes) if isinstance(rows, StreamRows) else lengths_of(lengths, chosen)
     forward = {name: model.forward.total(batch_shapes(part, _singly(part))) for name, part in encoded.items()}
     epochs = math.ceil(batches / len(sampler))
     dev = 1 + (epochs if settings.early_stopping_patience else 0)
@@ -122,13 +126,18 @@ def workload_of(recipe: Recipe, resolve: ResolvePrecision, folder: Path, progres
         steps,
         batches,
         [BatchShape(twice * shape.lists, shape.length) for shape in shapes],
-        twice * int(sum(lengths[batch].sum() for batch in chosen)),
+        twice * tokens,
         model,
         precision,
         relative_step_cost(settings, model.groups, steps, math.ceil(steps / epochs)),
         forward["train"] if recipe.layers.freeze == "encoder" else 0.0,
         forward.get("test", 0.0) + dev * forward.get("dev", 0.0),
     )
+
+
+def lengths_of(lengths: npt.NDArray[np.int64], batches: Sequence[Sequence[int]]) -> int:
+    """Tokens of the rows of batches, without padding."""
+    return int(sum(lengths[batch].sum() for batch in batches))
 
 
 def relative_step_cost(settings: Settings, groups: int, steps: int, epoch: int) -> float:
@@ -160,6 +169,10 @@ def _samples(rows: Dataset, task: AnyTask, tokenizer: PreTrainedTokenizerBase) -
     rows_by_length = [order[index] for index in evenly_spaced(len(order), 3)]
     groups = [[row] * 2 for row in rows_by_length] + [[rows_by_length[len(rows_by_length) // 2]] * 3]
     features = [[dict(rows[int(row)]) for row in group] for group in groups]
+    if isinstance(task, ReadsStream) and task.bptt:  # pieces of three lengths, of one document or several
+        every = list(itertools.chain(*(feature["input_ids"] for group in features for feature in group)))
+        parts = [(2, task.bptt // 2), (2, task.bptt), (2, 2 * task.bptt), (3, task.bptt)]
+        features = [[{"input_ids": (every * length)[:length], "row": 0}] * count for count, length in parts]
     if isinstance(task, VariesByEpoch):
         features = [list(task.features_for_epoch(group, tokenizer, 0, 0, 1)) for group in features]
     batches = [task.collate(group, tokenizer) for group in features]

@@ -154,8 +154,13 @@ class Recipe(Options):
 
     @property
     def repeated(self) -> bool:
-        """Whether it asks for several trainings: seeds, a baseline or an ablation."""
-        return bool(self.seeds or self.baseline or self.ablate)
+        """Whether it asks for several trainings: seeds, a baseline, an ablation or both directions."""
+        return bool(self.seeds or self.baseline or self.ablate) or self.reads_both_ways
+
+    @property
+    def reads_both_ways(self) -> bool:
+        """Whether two models are trained, one of which reads forward and one backward."""
+        return self.from_scratch is not None and self.from_scratch.direction == "both"
 
     def yaml(self) -> str:
         """The complete recipe, defaults included, as YAML."""

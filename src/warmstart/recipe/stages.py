@@ -19,29 +19,76 @@ DOMAINS = ("in-domain", CROSS)
 Corpus = dict[Literal["in-domain", "cross-domain"], list[str | FileOptions]]
 
 
+AWD_LSTM = "awd-lstm"
+NO_LIMIT = 1 << 20
+"""The longest text of a model that reads texts of any length, in tokens."""
+_SIZES: dict[bool, dict[str, int]] = {
+    False: {"num_layers": 4, "hidden_size": 256, "max_tokens": 512},
+    True: {"num_layers": 3, "hidden_size": 1152, "max_tokens": NO_LIMIT},
+}
+"""Sizes where none are set, of a recurrent encoder or not."""
+
+
 class FromScratchOptions(Options):
     """An encoder with random weights, and a tokenizer trained on the texts of the first stage."""
 
     architecture: str = "bert"
-    """The architecture, by its `model_type` in `transformers`."""
-    num_layers: Annotated[int, Field(ge=1)] = 4
-    """The number of blocks."""
-    hidden_size: Annotated[int, Field(ge=4)] = 256
-    """The width of the hidden states."""
+    """The architecture, by its `model_type` in `transformers`; or `awd-lstm`, a recurrent language model (Merity et al.
+    2018), which reads texts of any length."""
+    num_layers: Annotated[int, Field(ge=1)] | None = None
+    """The number of blocks. Default: 4; of an `awd-lstm`, 3."""
+    hidden_size: Annotated[int, Field(ge=4)] | None = None
+    """The width of the hidden states. Default: 256; of an `awd-lstm`, 1152."""
     num_heads: Annotated[int, Field(ge=1)] = 4
     """Attention heads per block; their number must divide the hidden size."""
     vocab_size: Annotated[int, Field(ge=300)] = 8000
     """The maximum vocabulary size of the tokenizer."""
-    max_tokens: Annotated[int, Field(ge=8)] = 512
-    """The maximum input length, in tokens."""
+    max_tokens: Annotated[int, Field(ge=8)] | None = None
+    """The maximum input length, in tokens. Default: 512; of an `awd-lstm`, a million."""
+    tokenizer: Literal["auto", "words", "unigram"] = "auto"
+    """For an `awd-lstm`, the tokenizer: whole `words` in lower case, of which those seen once are unknown; or subwords
+    of a `unigram` model, as SentencePiece has them, for languages without spaces or with many forms of a word. auto:
+    `words`; of other architectures, their own kind."""
+    case_marks: bool = False
+    """With `words`, whether a word in capitals is preceded by a token `xxup`, and one that begins with a capital by
+    `xxmaj`."""
+    embedding_size: Annotated[int, Field(ge=4)] = 400
+    """For an `awd-lstm`, the size of its embeddings and of its last layer."""
+    direction: Literal["forward", "backward", "both"] = "forward"
+    """For an `awd-lstm`, which way texts are read. With `both`, two models are trained, from the first stage on, and
+    their answers averaged."""
+    dropout: Annotated[float, Field(ge=0)] = 1.0
+    """For an `awd-lstm`, what each of its dropouts is multiplied by."""
 
     @model_validator(mode="after")
     def _heads_divide_the_hidden_size(self) -> Self:
-        if self.hidden_size % self.num_heads:
-            raise ValueError(
-                f"num_heads: found {self.num_heads}, which does not divide the hidden size {self.hidden_size}"
-            )
+        size = self.shape["hidden_size"]
+        if not self.is_recurrent and size % self.num_heads:
+            raise ValueError(f"num_heads: found {self.num_heads}, which does not divide the hidden size {size}")
         return self
+
+    @model_validator(mode="after")
+    def _recurrent_options_need_one(self) -> Self:
+        for name in ("tokenizer", "case_marks", "embedding_size", "direction", "dropout"):
+            value = getattr(self, name)
+            if not self.is_recurrent and value != type(self).model_fields[name].default:
+                raise ValueError(
+                    f"{name}: found {value}, but architecture is {self.architecture}; set architecture: {AWD_LSTM}"
+                )
+        if self.case_marks and self.tokenizer == "unigram":
+            raise ValueError("case_marks: found true, but tokenizer: unigram keeps capitals as they are; leave one out")
+        return self
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether the encoder is a recurrent one."""
+        return self.architecture == AWD_LSTM
+
+    @property
+    def shape(self) -> Values:
+        """All of it, with the sizes that are not set."""
+        given = {name: value for name, value in self.model_dump().items() if value is not None}
+        return {**_SIZES[self.is_recurrent], **given}
 
 
 class PretrainOptions(Options):

@@ -63,6 +63,10 @@ class TrainingOptions(Options):
     batching: Literal["by-length", "random"] = "by-length"
     """How rows are batched: `by-length`, rows of similar length together, so that there is little padding; or at
     `random`."""
+    optimizer: Literal["adamw", "nt-asgd"] = "adamw"
+    """The optimizer: `adamw`; or `nt-asgd`, plain SGD whose weights are averaged from the epoch on after which the dev
+    rows are predicted no better than five epochs before (Merity et al. 2018), with learning rates from 10 to 30 for a
+    language model. Others of `transformers` by `trainer.optim`."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
     """Weight decay of AdamW; biases and layer norms are excluded."""
     max_grad_norm: Annotated[float, Field(ge=0)] = 1.0

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from warmstart.errors import ModelError
-from warmstart.models.architectures import POOLED
+from warmstart.models.architectures import AWD_LSTM, POOLED
 from warmstart.models.sentence_transformers_folder import DENSE
 from warmstart.report.blocks import clean, interval, name_of, number
 from warmstart.report.run_facts import PartScores, RunFacts, is_folder
@@ -115,6 +115,8 @@ def _usage(facts: RunFacts) -> str:
         return f"{ours}\n\nWith {library}:\n\n{_code(code)}{_usage_note(facts)}"
     if config.get("model_type") == POOLED:
         return f"{ours}\n\nIts head is not one of transformers, so warmstart loads it."
+    if config.get("model_type") == AWD_LSTM:
+        return f"{ours}\n\nIts architecture is not one of transformers, so warmstart loads it."
     names = config.get("architectures")
     head = names[0] if isinstance(names, list) and names and re.fullmatch(r"\w+", str(names[0])) else "AutoModel"
     plain = f"from transformers import AutoTokenizer, {head}\n\n"

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NotRequired, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, Self, cast
 
 import numpy as np
 import torch
-from pydantic import Field, model_validator
 from torch.nn import functional as F
 
 from warmstart.data.schema import Column, Row, Schema, Value
-from warmstart.models.language_model import add_pair_head, check_causal
-from warmstart.options import Options
+from warmstart.models.language_model import add_pair_head, check_carried_state, check_causal, reads_backward
 from warmstart.tasks.base import Answer, Batch, Columns, Input, LossFunction, Outputs, Task
 from warmstart.tasks.shared.documents import DocumentFeature, documents, pairs, segmenter, windows
+from warmstart.tasks.shared.masked_options import MaskedOptions
 from warmstart.tasks.shared.masking import IGNORED, MaskingVocabulary, mask
 from warmstart.tasks.shared.protocols import ReadsWindows
 from warmstart.tasks.shared.text_inputs import flat, pad, pad_labels, token_ids
@@ -25,56 +24,10 @@ from warmstart.text.windows import Frame, Window, slices
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-Probability = Annotated[float, Field(gt=0, lt=1)]
 EVAL_SEED = 1_000_003
 """The seed of the masks when a model is evaluated: they are the same for every model."""
 TOP = 5
 """Tokens predicted for a mask."""
-
-
-class MaskedOptions(Options):
-    """Options of `task: {name: masked, …}`."""
-
-    objective: Literal["mlm", "mlm+nsp", "mlm+sop", "clm"] = "mlm"
-    """What is learned: masked tokens (`mlm`, Devlin et al. 2019); also whether the second of two segments follows the
-    first (`mlm+nsp`), or whether the two are in the right order (`mlm+sop`, Lan et al. 2020); or, with a model that
-    reads from left to right, every next token (`clm`)."""
-    mlm_probability: Probability | Annotated[list[Probability], Field(min_length=2, max_length=2)] = 0.15
-    """The share of tokens to mask, which are chosen anew in each epoch. With a range, such as `[0.1, 0.3]`, a share is
-    drawn from it for each sequence and epoch."""
-    mlm_probability_end: Probability | None = None
-    """The share in the last epoch, which `mlm_probability` approaches in equal steps. Default: the same in all
-    epochs."""
-    masking: Literal["token", "whole-word", "span"] = "token"
-    """What is masked as a whole: a `token`, a word (`whole-word`), or a `span` of up to 10 words (Joshi et al. 2020).
-    In a script without spaces, a word is a token together with the `##` tokens that continue it."""
-    language: Annotated[str, Field(pattern="^[a-z]{2,3}$")] = "en"
-    """The language whose rules are used to split sentences, such as `ja`; for `mlm+nsp` and `mlm+sop`."""
-
-    synonyms: ClassVar[Mapping[str, str]] = {
-        "mask_prob": "mlm_probability",
-        "masking_probability": "mlm_probability",
-        "masked_lm_prob": "mlm_probability",
-        "whole_word_mask": "masking: whole-word",
-        "whole_word_masking": "masking: whole-word",
-    }
-
-    @model_validator(mode="after")
-    def _options_go_together(self) -> Self:
-        if self.mlm_probability_end is not None and isinstance(self.mlm_probability, list):
-            raise ValueError(
-                f"mlm_probability_end: found {self.mlm_probability_end}, but mlm_probability is a range; "
-                "set it to one number"
-            )
-        return self
-
-    def probability(self, random: np.random.Generator, progress: float) -> float:
-        """The share to mask at a point of the training, from 0 to 1."""
-        if isinstance(self.mlm_probability, list):
-            low, high = self.mlm_probability
-            return float(random.uniform(low, high))
-        start, end = self.mlm_probability, self.mlm_probability_end
-        return start + ((end or start) - start) * progress
 
 
 class MaskedFeature(DocumentFeature):
@@ -89,6 +42,8 @@ class MaskedFeature(DocumentFeature):
     targets: NotRequired[list[int]]
     """The same, to be evaluated."""
     padded_left: NotRequired[bool]
+    words: NotRequired[int]
+    """How many words the document has, to be evaluated."""
     unpaired: NotRequired[bool]
     """Of a document's first sequence, whether none of them is a pair of sentences, where pairs are learned from."""
 
@@ -119,6 +74,7 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
         self.tied = tied
         self.with_pair_head = with_pair_head
         self.tokenizer: PreTrainedTokenizerBase | None = None
+        self.reads_backward = False
         if self.order:
             segmenter()
 
@@ -149,6 +105,10 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
         return "nsp" if name == "nsp" else "sop" if name == "sop" else None
 
     @property
+    def bptt(self) -> int | None:
+        return self.options.bptt
+
+    @property
     def token_loss(self) -> str:
         """The name of the part of the loss that comes from tokens."""
         return self.options.objective.partition("+")[0]
@@ -159,6 +119,9 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
     def extend_model(self, model: PreTrainedModel, folder: Path | None) -> PreTrainedModel:
         if self.options.objective == "clm":
             check_causal(model)
+            self.reads_backward = reads_backward(model)
+        if self.bptt:
+            check_carried_state(model)
         if self.order:
             add_pair_head(model, folder if self.with_pair_head else None)
         return model
@@ -173,6 +136,8 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
         return "a text with a [MASK]"
 
     def encode(self, rows: Columns, tokenizer: PreTrainedTokenizerBase, window: Window) -> list[MaskedFeature]:
+        if self.bptt:
+            return _whole_documents(rows["text"], tokenizer)
         by_word = self.options.masking != "token"
         texts = documents(rows["text"], tokenizer, by_word, self.options.language if self.order else None)
         frames = Frame.of(tokenizer, False), Frame.of(tokenizer, self.order is not None)
@@ -203,7 +168,9 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
     ) -> Sequence[MaskedFeature]:
         """Features with their masks of the epoch, drawn by the seed, the epoch, the row and the part of it."""
         if self.options.objective == "clm":
-            return [{**feature, "labels": _next_tokens(feature["input_ids"])} for feature in features]
+            back = self.reads_backward
+            # A piece of a stream has its labels: the last of them is beyond the piece.
+            return [{"labels": _next_tokens(feature["input_ids"], back), **feature} for feature in features]
         vocabulary = MaskingVocabulary.of(tokenizer)
         spans = self.options.masking == "span"
         masked: list[MaskedFeature] = []
@@ -221,6 +188,8 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
             if self.order:
                 labels["follows"] = torch.tensor([feature["next_sentence_label"] for feature in features])
             batch["labels"] = labels
+        elif self.bptt:
+            batch["targets"] = pad_labels([feature["targets"] for feature in features], tokenizer, IGNORED)
         return batch
 
     # Training.
@@ -241,6 +210,8 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
             losses = {self.token_loss: _mean(_token_logits(outputs), labels["tokens"])}
             if self.order:
                 losses[self.order] = _mean(_pair_logits(outputs), labels["follows"])
+            if outputs.get("regularization") is not None:
+                losses["regularization"] = outputs["regularization"]
             return losses
 
         return parts
@@ -279,6 +250,8 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
 
     def decode(self, outputs: Outputs, features: Sequence[MaskedFeature]) -> list[Any]:
         """Of each sequence how well its masks were predicted; where nobody knows them, the best predictions."""
+        if "target_losses" in outputs:
+            return [_scores(outputs, number, feature) for number, feature in enumerate(features)]
         logits = _token_logits(outputs)
         decoded: list[Any] = []
         for number, feature in enumerate(features):
@@ -342,6 +315,8 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
             "loss": loss,
             "perplexity": math.exp(min(loss, 700)),
         }
+        if "words" in sums:
+            metrics["word_perplexity"] = math.exp(min(_share(sums["loss"], sums["words"]), 700))
         if not self.order:
             return metrics
         pairs, wrong = sums["pairs"], sums["pairs_wrong"]
@@ -358,9 +333,29 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
         return [answer["right"] / answer["tokens"] if answer["tokens"] else 1.0 for answer in predictions]
 
 
-def _next_tokens(ids: Sequence[int]) -> list[int]:
-    """What comes after each token."""
-    return [*ids[1:], IGNORED][: len(ids)]
+def _whole_documents(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[MaskedFeature]:
+    """One feature a document, whole; words are what spaces separate."""
+    frame = Frame.of(tokenizer, False)
+    features: list[MaskedFeature] = []
+    for sample, (text, ids) in enumerate(zip(texts, token_ids(tokenizer, texts), strict=True)):
+        whole = {**flat(frame.put_around(ids), len(ids), 0), "sample": sample, "words": len(text.split())}
+        features.append(cast(MaskedFeature, whole))
+    return features
+
+
+def _scores(outputs: Outputs, number: int, feature: MaskedFeature) -> dict[str, float]:
+    """How well the tokens of a document were predicted, by a model that scores targets itself."""
+    targets = torch.tensor(feature["targets"])
+    places = slice(-len(targets), None) if feature["padded_left"] else slice(len(targets))
+    known = targets != IGNORED
+    right = int((outputs["target_ranks"][number, places][known] == 0).sum())
+    loss = float(outputs["target_losses"][number, places].double().sum())
+    return {"loss": loss, "tokens": int(known.sum()), "right": right, "words": feature["words"]}
+
+
+def _next_tokens(ids: Sequence[int], backward: bool = False) -> list[int]:
+    """What is read after each token."""
+    return [IGNORED, *ids[:-1]] if backward else [*ids[1:], IGNORED]
 
 
 def _token_logits(outputs: Outputs) -> torch.Tensor:

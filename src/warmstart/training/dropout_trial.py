@@ -66,14 +66,15 @@ def _stored(folder: Path | None) -> Kernel | None:
 
 def _trial_of(job: TrainingJob, steps: int) -> Callable[[], None] | None:
     """A step to try; None where a trial is not worth it."""
-    model, length = job.model, _typical_length(job.rows)
+    model, rows = job.model, job.settings.batch_size
     config: Any = encoder_config(getattr(model, "config", None))
     layers, hidden, heads = (getattr(config, name, 0) for name in SIZES)
     on_processor = next(model.parameters()).device.type == "cpu"
     drops = any(isinstance(module, nn.Dropout) and module.p for module in model.modules())
-    rows = job.settings.batch_size
-    elements = steps * layers * rows * length * (2 * hidden + heads * length)
-    if not (on_processor and drops and elements >= MIN_ELEMENTS):
+    if not (on_processor and drops and heads):  # a recurrent model has no heads
+        return None
+    length = _typical_length(job.rows)
+    if steps * layers * rows * length * (2 * hidden + heads * length) < MIN_ELEMENTS:
         return None
     rows = max(min(rows, TRIAL_ELEMENTS // (heads * length * length)), 1)
     return _dropouts_of_a_block(rows, length, hidden, heads)

@@ -10,10 +10,18 @@ from torch import nn
 
 from warmstart.errors import RecipeError
 from warmstart.training.batches import Rows
-from warmstart.training.callbacks import EarlyStopping, EpochEvaluation, StepMonitor, WeightAveraging
+from warmstart.training.callbacks import (
+    EarlyStopping,
+    EpochEvaluation,
+    NonMonotonicAveraging,
+    StepMonitor,
+    WeightAveraging,
+)
 from warmstart.training.callbacks.early_stopping import OnEvaluate
+from warmstart.training.carried_state import CarriedState
 from warmstart.training.checkpoint_state import StateDict
-from warmstart.training.settings import Settings
+from warmstart.training.settings import NT_ASGD, Settings
+from warmstart.training.streams import StreamRows
 from warmstart.training.task_sampling import MultiTaskRows
 from warmstart.training.trainable_task import TrainableTask
 
@@ -29,7 +37,7 @@ class TrainingJob:
     task: TrainableTask
     tokenizer: PreTrainedTokenizerBase | None
     """None where the task brings its own, as several tasks do."""
-    rows: Rows | MultiTaskRows
+    rows: Rows | MultiTaskRows | StreamRows
     """The task's features, each with its number as `row`."""
     settings: Settings
     location: Callable[[int], object] = lambda row: f"row {row}"
@@ -56,15 +64,35 @@ class StatefulCallback(Protocol):
     def load_state_dict(self, state: StateDict) -> None: ...
 
 
-def stateful_callbacks(settings: Settings, hooks: TrainingHooks) -> dict[str, StatefulCallback]:
-    """The callbacks that decide which weights are kept, or evaluate, by the names that they have in checkpoints."""
-    callbacks: dict[str, StatefulCallback] = {}
+CARRIED = "carried_state"
+"""The name of the carried state in checkpoints."""
+
+
+def stateful_callbacks(
+    settings: Settings, hooks: TrainingHooks, carries_state: bool = False
+) -> dict[str, StatefulCallback]:
+    """The callbacks that decide which weights are kept, or evaluate, by the names that they have in checkpoints.
+
+    Args:
+        carries_state: Whether the model's state is carried from step to step.
+    """
+    callbacks: dict[str, StatefulCallback] = {CARRIED: CarriedState()} if carries_state else {}
     evaluate, on_evaluate = hooks.evaluate, hooks.on_evaluate
-    if settings.average_last_epochs > 1 and settings.early_stopping_patience:
-        raise RecipeError(
-            "training.average_last_epochs and training.early_stopping_patience both choose the weights that are kept; "
-            "leave one of them out"
-        )
+    choosing = {
+        "training.average_last_epochs": settings.average_last_epochs > 1,
+        "training.early_stopping_patience": settings.early_stopping_patience is not None,
+        f"training.optimizer: {NT_ASGD}": settings.optimizer == NT_ASGD,
+    }
+    if sum(choosing.values()) > 1:
+        names = " and ".join(name for name, chooses in choosing.items() if chooses)
+        raise RecipeError(f"{names} both choose the weights that are kept; leave one of them out")
+    if settings.optimizer == NT_ASGD:
+        if evaluate is None:
+            raise RecipeError(
+                f"training.optimizer: {NT_ASGD} watches the score on dev rows, and there are none; set data.dev, or "
+                "data.split.dev: 0.1"
+            )
+        callbacks[NT_ASGD] = NonMonotonicAveraging(evaluate)
     if settings.early_stopping_patience is not None:
         if evaluate is None:
             raise RecipeError(

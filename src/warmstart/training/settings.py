@@ -48,6 +48,8 @@ _FIXED = {
     "accelerator_config": "each step is shared between processes without a row twice",
 }
 """Arguments of the Trainer that cannot be set, and why."""
+NT_ASGD = "nt-asgd"
+"""The `optimizer` that is SGD, and averages the weights when the score stops improving."""
 SUPERVISED_CONTRASTIVE = "supervised-contrastive"
 """The `loss` that compares the rows of a batch by their labels."""
 
@@ -66,6 +68,7 @@ class Settings:
     batch_size: int = 32
     batch_tokens: int | None = None
     batching: str = "by-length"
+    optimizer: str = "adamw"
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
     adam_bias_correction: bool = True
@@ -90,12 +93,15 @@ class Settings:
 def training_arguments(settings: Settings, folder: Path, precision: Precision) -> transformers.TrainingArguments:
     """The Trainer's arguments for these settings, refusing what it does not know."""
     check_trainer_options(settings.trainer)
+    if settings.optimizer == NT_ASGD and "optim" in settings.trainer:
+        raise RecipeError(f"trainer.optim: training.optimizer is {NT_ASGD} already; leave one of them out")
     ours: dict[str, object] = {
         "output_dir": str(folder),
         "learning_rate": settings.learning_rate,
         "max_steps": settings.max_steps or -1,
         "per_device_train_batch_size": settings.batch_size,
         "weight_decay": settings.weight_decay,
+        **({"optim": "sgd"} if settings.optimizer == NT_ASGD else {}),
         "max_grad_norm": settings.max_grad_norm,
         "bf16": precision == "bf16",
         "fp16": precision == "fp16",

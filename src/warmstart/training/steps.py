@@ -10,6 +10,7 @@ from warmstart.errors import RecipeError
 from warmstart.training.batches import LengthGroupedBatchSampler, RandomBatchSampler, Rows, grouping_lengths
 from warmstart.training.label_batches import LabelPairBatchSampler, row_labels
 from warmstart.training.settings import SUPERVISED_CONTRASTIVE, Settings, training_arguments
+from warmstart.training.streams import StreamBatchSampler, StreamRows, check_one_process
 from warmstart.training.task_sampling import MultiTaskBatchSampler, MultiTaskRows
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ DEFAULT_EPOCHS = 3
 """Epochs where none are set and there are enough rows."""
 
 
-def count_steps(rows: Rows | MultiTaskRows, settings: Settings) -> tuple[RandomBatchSampler, int]:
+def count_steps(rows: Rows | MultiTaskRows | StreamRows, settings: Settings) -> tuple[RandomBatchSampler, int]:
     """The batches of an epoch, and the number of optimizer steps if nothing stops the training early."""
     args = training_arguments(settings, Path(), "fp32")
     batches = make_batches(rows, settings, args)
@@ -27,8 +28,13 @@ def count_steps(rows: Rows | MultiTaskRows, settings: Settings) -> tuple[RandomB
     return batches, settings.max_steps or math.ceil(count_epochs(settings, len(batches)) * steps)
 
 
-def make_batches(rows: Rows | MultiTaskRows, settings: Settings, args: TrainingArguments) -> RandomBatchSampler:
+def make_batches(
+    rows: Rows | MultiTaskRows | StreamRows, settings: Settings, args: TrainingArguments
+) -> RandomBatchSampler:
     """The batches for these settings, those of this process."""
+    if isinstance(rows, StreamRows):
+        check_one_process(args.world_size)
+        return StreamBatchSampler(rows, args.train_batch_size, seed=settings.seed)
     process = {"num_processes": args.world_size, "process_index": args.process_index}
     if isinstance(rows, MultiTaskRows):
         by_length = settings.batching == "by-length"

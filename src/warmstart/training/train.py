@@ -24,6 +24,7 @@ from warmstart.training.history import TrainingResult, training_log
 from warmstart.training.job import TrainingHooks, TrainingJob, stateful_callbacks
 from warmstart.training.settings import SUPERVISED_CONTRASTIVE, training_arguments
 from warmstart.training.steps import length_grouped_batches
+from warmstart.training.streams import StreamRows
 from warmstart.training.supervised_contrastive import check_contrastive
 from warmstart.training.task_sampling import MultiTaskRows
 from warmstart.training.trainable_task import ComparesPasses
@@ -52,7 +53,7 @@ def train(
     """
     settings = job.settings
     precision = resolve_precision(settings.precision, job.model.config)
-    stateful = stateful_callbacks(settings, hooks)
+    stateful = stateful_callbacks(settings, hooks, isinstance(job.rows, StreamRows))
     with ExitStack() as stack:
         stop_request = stack.enter_context(watch_stop_signals()) if policy else StopRequest()
         try:
@@ -107,6 +108,8 @@ def check_training(job: TrainingJob, has_dev: bool) -> None:
         check_contrastive(job.model, task, settings)
     stateful_callbacks(settings, TrainingHooks(evaluate=(lambda: 0.0) if has_dev else None))
     task.loss(settings.label_smoothing)
+    if settings.batch_tokens and isinstance(job.rows, StreamRows):
+        raise RecipeError("training.batch_tokens: streams have no lengths to group by; set training.batch_size")
     if settings.batch_tokens and not isinstance(job.rows, MultiTaskRows):
         length_grouped_batches(job.rows, settings, settings.batch_size)
 

@@ -29,13 +29,15 @@ from warmstart.tasks.shared.protocols import CountsLossItems, ScoresTokens, Vari
 from warmstart.training.batches import EpochBatchSampler, EpochDataLoader, EpochDataset, LengthGroupedBatchSampler
 from warmstart.training.callbacks import GradualUnfreezing
 from warmstart.training.callbacks.gradual_unfreezing import count_phases
+from warmstart.training.carried_state import CarriedState
 from warmstart.training.checkpoint_state import StateDict, TrainingState, random_state, set_random_state
 from warmstart.training.checkpoints import CheckpointPolicy
-from warmstart.training.job import StatefulCallback, TrainingJob
+from warmstart.training.job import CARRIED, StatefulCallback, TrainingJob
 from warmstart.training.r_drop import divergence, duplicate_batch
 from warmstart.training.schedules import Phases, make_scheduler
 from warmstart.training.settings import SUPERVISED_CONTRASTIVE
 from warmstart.training.steps import count_epochs, count_started_epochs, make_batches
+from warmstart.training.streams import StreamBatchSampler
 from warmstart.training.supervised_contrastive import (
     VECTORS,
     contrastive_loss_function,
@@ -58,7 +60,10 @@ def collate(job: TrainingJob, epochs: int, features: list[JsonObject]) -> Batch:
     if isinstance(job.task, VariesByEpoch):
         epoch = features[0]["epoch"]
         features = list(job.task.features_for_epoch(features, job.tokenizer, job.settings.seed, epoch, epochs))
-    return {**job.task.collate(features, job.tokenizer), "row": rows}
+    batch = {**job.task.collate(features, job.tokenizer), "row": rows}
+    if "is_first" in features[0]:
+        batch["is_first"] = torch.tensor([feature["is_first"] for feature in features])
+    return batch
 
 
 class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
@@ -102,6 +107,8 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         )
         self.policy, self.stop_request, self.stateful = policy, stop_request, stateful
         self.dropout: Callable[[], AbstractContextManager[object]] = nullcontext
+        carried = stateful.get(CARRIED)
+        self.carried = carried if isinstance(carried, CarriedState) else None
         self.must_stop = self.must_save = False
         self.mean_items: dict[str, float] = {}
         self.items: dict[str, int] = {}
@@ -185,6 +192,8 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         self.mean_items = {name: max(items, 1) / parts for name, items in total.items()}
         if isinstance(self.batches, LengthGroupedBatchSampler) and self.batches.batch_tokens:
             self.mean_items[ROWS] = self.batches.mean_rows
+        if isinstance(self.batches, StreamBatchSampler):
+            self.mean_items |= dict.fromkeys(total.keys() - {ROWS}, self.batches.mean_tokens)
         return batches, None
 
     def count_items(self, batch: Batch) -> dict[str, int]:
@@ -203,6 +212,8 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
     def training_step(self, model: nn.Module, inputs: Batch, num_items_in_batch: object = None) -> torch.Tensor:
         self.items = self.count_items(inputs)
         rows = inputs.pop("row").tolist()
+        if self.carried is not None and inputs.pop("is_first").all():
+            self.carried.reset()
         loss: torch.Tensor = super().training_step(model, inputs, num_items_in_batch)
         if not torch.isfinite(loss):
             raise TrainingError(
@@ -237,7 +248,11 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         if labels is None or not isinstance(self.task, ScoresTokens):
             return model(**inputs)
         with logits_only_at(self.model, self.task.loss_positions(labels)):
-            return model(**inputs)
+            if self.carried is None:
+                return model(**inputs)
+            outputs = model(**inputs, state=self.carried.layers)
+        self.carried.keep(outputs["state"])
+        return outputs
 
     def weigh_loss(self, loss: torch.Tensor | Mapping[str, torch.Tensor]) -> torch.Tensor:
         """The sum of a loss's parts, each weighted so that the gradient of a step is that of the mean over its items.

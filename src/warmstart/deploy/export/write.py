@@ -23,6 +23,8 @@ from warmstart.tasks.shared.saved_task import FILE
 
 NEEDED = {"config.json", "tokenizer.json", "tokenizer_config.json", *SETTINGS, *VOCABULARIES}
 """The files of a model folder that make a config and a tokenizer."""
+MAX_CHECKED = 2048
+"""The most tokens of a text that a graph is checked with: a recurrent model takes texts without end."""
 SAMPLE = 4
 """Rows that a model is traced with."""
 
@@ -40,7 +42,7 @@ def write_export(predictor: Predictor, folder: Path, rows: Sequence[Mapping[str,
         path = Path(place) / FILES["fp32"]
         write_graph(predictor.engine.model, inputs, path)  # type: ignore[attr-defined]
         move_file(path, out / FILES["fp32"])
-    check_lengths(predictor.engine, OnnxEngine(out), inputs, predictor.window.max_tokens)
+    check_lengths(predictor.engine, OnnxEngine(out), inputs, min(predictor.window.max_tokens, MAX_CHECKED))
     shutil.copyfile(folder / FILE, out / FILE)
     for path in sorted(first.iterdir()):
         if path.name in NEEDED or path.suffix in TEMPLATES:

@@ -34,7 +34,10 @@ _ENCODER, _HEAD, _LINEAR = "encoder.", "classifier.", "linear."
 def is_sentence_head(model: PreTrainedModel) -> bool:
     """Whether sentence-transformers has this head: one of ours, linear, over the last layer's pooled tokens."""
     config = model.config
-    if not is_pooled(config) or spec_of(config).global_first_token:  # that library gives no token global attention
+    if not is_pooled(config):
+        return False
+    # That library gives no token global attention, and moves no padding behind the tokens.
+    if spec_of(config).global_first_token or spec_of(config).reads_padding:
         return False
     reads_one_text = config.slice_pooling != COMPARE
     return (config.head_type, config.layers) == ("linear", "last") and config.pooling in POOLING and reads_one_text

@@ -11,8 +11,9 @@ from transformers.models.auto import modeling_auto
 from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
 
 from warmstart.errors import ModelError, PluginError, nearest
-from warmstart.models.architectures import POOLED, is_plugin, load_architecture
+from warmstart.models.architectures import AWD_LSTM, POOLED, is_plugin, load_architecture
 from warmstart.models.security.pooled_config import check_pooled
+from warmstart.models.security.recurrent_config import check_recurrent
 from warmstart.runtime import plugins
 from warmstart.storage.json_files import JsonObject, read_object
 
@@ -73,6 +74,8 @@ def check_config(path: Path) -> None:
     if values.get("model_type") == POOLED:
         values = check_pooled(values, path)
     kind = values.get("model_type")
+    if kind == AWD_LSTM:
+        check_recurrent(values, path)
     if isinstance(kind, str) and is_plugin(kind):
         load_architecture(kind)
         if kind not in CONFIG_MAPPING:
@@ -151,6 +154,6 @@ def _check_value(path: Path, name: str, key: str, value: object) -> None:
 
 
 def _text_types() -> frozenset[str]:
-    """The model types for which transformers has a head that reads text."""
+    """The model types for which transformers has a head that reads text, and our own."""
     names = (f"MODEL_FOR_{head}_MAPPING_NAMES" for head in _TEXT_HEADS)
-    return frozenset(kind for name in names for kind in getattr(modeling_auto, name))
+    return frozenset({AWD_LSTM, *(kind for name in names for kind in getattr(modeling_auto, name))})

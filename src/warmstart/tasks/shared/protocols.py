@@ -108,6 +108,19 @@ class VariesByEpoch(Protocol):
 
 
 @runtime_checkable
+class ReadsStream(Protocol):
+    """Can train on documents joined into streams, which a model reads piece by piece, carrying its state."""
+
+    @property
+    def bptt(self) -> int | None:
+        """Tokens of a piece, about; None where each row is read by itself."""
+        ...
+
+    reads_backward: bool
+    """Whether the model reads from the last token to the first."""
+
+
+@runtime_checkable
 class CountsFindings(Protocol):
     """Notices something about rows while it encodes them, and counts it in their features."""
 

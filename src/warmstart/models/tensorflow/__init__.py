@@ -1,0 +1,1 @@
+"""Reading checkpoints of TensorFlow, without TensorFlow, and turning those of BERT into folders of transformers."""
