@@ -6,9 +6,12 @@ layer by layer. Each run is killed at a random time or while it saves, resumed, 
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
+
+os.environ["TOKENIZERS_PARALLELISM"] = "false"  # threads do not survive a fork
 
 import warmstart
 from common import arguments, finish, write_page
