@@ -22,7 +22,7 @@ from warmstart.training.fast_dropout import FastDropout
 
 ENCODERS = ("minilm", "e5-small", "mpnet-base")
 LENGTHS = (32, 128, 384)
-TOKENS = 4096
+TOKENS = 2048
 """In a step, at most; and 32 rows at most."""
 KINDS = {
     "linear layers": ("aten::mm", "aten::addmm", "aten::linear", "mkldnn"),
