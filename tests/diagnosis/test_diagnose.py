@@ -27,6 +27,8 @@ from warmstart.diagnosis.label_errors import (
 from warmstart.errors import ModelError, RecipeError, RunError
 from warmstart.evaluation.records.files import as_json
 from warmstart.evaluation.run import RunFolder
+from warmstart.report.error_sections import mistakes
+from warmstart.report.run_facts import read_facts
 from warmstart.storage.artifacts import recover, verify
 
 ODD = 5
@@ -140,6 +142,19 @@ def test_answers_are_held_back_and_say_so(run, tmp_path):
     assert all(row["probability"] for row in rows)
     shown = call("predict", run.folder, *texts, "--min-confidence", 1.0, "--json").stdout.splitlines()
     assert [json.loads(line)["label"] for line in shown] == [None, None]
+
+
+def test_the_first_mistakes_are_explained_by_words_of_their_own(run):
+    told = call("diagnose", run.folder, "--explain", "2").output
+    assert "words behind the prediction" in told
+    first, second, third = RunFolder(run.folder).diagnosis.mistakes[:3]
+    for mistake in (first, second):
+        assert mistake.words.words
+        assert all(word in mistake.text for word in mistake.words.words)
+    assert third.words is None
+    section = mistakes(read_facts(run.folder))
+    assert section.blocks[0].columns[-1] == "words behind the prediction"
+    assert [row[-1] for row in section.blocks[0].rows[:3]] == [str(first.words), str(second.words), "–"]
 
 
 def test_the_screen_shows_it_in_short(run):

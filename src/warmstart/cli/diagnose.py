@@ -11,6 +11,11 @@ from warmstart.errors import RecipeError, nearest
 
 CV_MODELS = ("features", "finetuned")
 
+ExplainMistakes = Annotated[
+    int,
+    typer.Option("--explain", help="The number of mistakes to explain by the words behind them.", min=0, metavar="N"),
+]
+
 
 def command(
     run: Annotated[str, typer.Argument(help="A finished run.", metavar="RUN")],
@@ -48,6 +53,7 @@ def command(
     limit: Annotated[
         int, typer.Option("--limit", help="The maximum number of mistakes and of label errors to list.", min=1)
     ] = 20,
+    explain: ExplainMistakes = 0,
     json: options.Json = False,
 ) -> None:
     """Analyse the errors of a run."""
@@ -64,7 +70,7 @@ def command(
 
     confidence = ConfidenceOptions(target_precision or (), abstain or (), calibrate)
     search = LabelErrorSearch("finetuned" if cv_model == "finetuned" else "features", folds) if label_errors else None
-    wanted = DiagnosisOptions(slice_by or (), confidence, search, limit)
+    wanted = DiagnosisOptions(slice_by or (), confidence, search, limit, explain)
     diagnosis = diagnose(finished, wanted, progress=screen.Bars())
     if json:
         screen.print_json({"run": run, **as_json(diagnosis)})

@@ -42,7 +42,7 @@ def show(run: str, diagnosis: Diagnosis) -> None:
     if diagnosis.slices:
         _slices(diagnosis.slices)
     if diagnosis.mistakes:
-        screen.grid("Most confident mistakes", [_short(mistake) for mistake in diagnosis.mistakes[:LISTED]])
+        screen.grid("Most confident mistakes", _mistakes(diagnosis.mistakes[:LISTED]))
     if diagnosis.calibration is not None:
         _calibration(diagnosis.calibration)
     if diagnosis.thresholds:
@@ -116,9 +116,18 @@ def _label_errors(errors: LabelErrors) -> None:
         screen.grid("Likely label errors", [_short(row) for row in errors.rows[:LISTED]])
 
 
+def _mistakes(mistakes: Sequence[Mistake]) -> list[dict[str, object]]:
+    rows = [_short(mistake) for mistake in mistakes]
+    if any(mistake.words for mistake in mistakes):
+        for row, mistake in zip(rows, mistakes, strict=True):
+            row["words behind the prediction"] = str(mistake.words or "–")
+    return rows
+
+
 def _short(record: Mistake | LabelError) -> dict[str, object]:
     """A row without the folder of its file, and with long texts truncated."""
     row = {**asdict(record), "row": record.row.rpartition("/")[2]}
+    row.pop("words", None)
     return {name: _shorten(value) for name, value in row.items()}
 
 

@@ -11,8 +11,9 @@ from warmstart.data.schema import Schema
 from warmstart.diagnosis.confidence import ConfidenceOptions, judge_confidence
 from warmstart.diagnosis.confusion import confusion_matrix, confusion_pairs, frequent_confusions
 from warmstart.diagnosis.evaluated_rows import EvaluatedRows, column_at, read_evaluated, with_columns
+from warmstart.diagnosis.explained_mistakes import explain_mistakes
 from warmstart.diagnosis.label_errors import LabelErrorSearch, find_label_errors
-from warmstart.diagnosis.mistakes import find_mistakes
+from warmstart.diagnosis.mistakes import describe_mistakes, wrong_rows
 from warmstart.diagnosis.slices import MIN_ROWS, compare_slices, groups_of
 from warmstart.errors import DataError, RunError
 from warmstart.evaluation.records.diagnosis import FILE, Diagnosis, LabelErrors, SmallSlices
@@ -39,12 +40,14 @@ class DiagnosisOptions:
         confidence: Thresholds to choose, and whether to calibrate the model.
         label_errors: How to search for label errors in the training rows; None for not at all.
         limit: How many mistakes and label errors are listed.
+        explain: How many of the mistakes are explained by their words.
     """
 
     slice_by: Sequence[str] = ()
     confidence: ConfidenceOptions = field(default_factory=ConfidenceOptions)
     label_errors: LabelErrorSearch | None = None
     limit: int = LIMIT
+    explain: int = 0
 
 
 def diagnose(
@@ -61,7 +64,8 @@ def diagnose(
     """
     options = options or DiagnosisOptions()
     recover(run.model)
-    task = Predictor.load(run.folder).task
+    predictor = Predictor.load(run.folder)
+    task = predictor.task
     evaluated = read_evaluated(run, task, "test") or read_evaluated(run, task, "dev")
     if evaluated is None:
         raise RunError(
@@ -75,6 +79,10 @@ def diagnose(
             notes += more
         grouped = {name: column_at(run, schema, name, evaluated, cache_folder(), progress) for name in options.slice_by}
         diagnosis = _errors(evaluated, task, grouped, options.limit)
+        if options.explain and diagnosis.mistakes:
+            wrong = wrong_rows(evaluated, task, options.limit)
+            explained = explain_mistakes(diagnosis.mistakes, wrong, evaluated, predictor, options.explain, progress)
+            diagnosis = replace(diagnosis, mistakes=explained)
         if (judged := judge_confidence(run, evaluated, task, options.confidence)) is not None:
             diagnosis = replace(diagnosis, calibration=judged[0], thresholds=judged[1])
         elif task.single_choice:
@@ -125,7 +133,7 @@ def _errors(rows: EvaluatedRows, task: AnyTask, grouped: Mapping[str, Sequence[s
             diagnosis,
             slices=slices,
             slices_too_small=SmallSlices(small, MIN_ROWS) if small else None,
-            mistakes=find_mistakes(rows, task, limit),
+            mistakes=describe_mistakes(rows, task, wrong_rows(rows, task, limit)),
         )
     return replace(diagnosis, tables=tables or None)
 

@@ -14,23 +14,28 @@ CHARACTERS = 300
 """Of a text that is shown; what is left out is marked."""
 
 
-def find_mistakes(rows: EvaluatedRows, task: AnyTask, most: int) -> list[Mistake]:
-    """The mistakes to read first, each with its location, its text and both answers."""
-    truth, schema = rows.truth, task.schema(task.options)
+def wrong_rows(rows: EvaluatedRows, task: AnyTask, most: int) -> list[int]:
+    """Which rows to read first: those with a wrong answer that the model is most confident of, else the worst."""
+    truth = rows.truth
     if truth is None:
         return []
     wrong = [index for index in range(len(rows)) if rows.scores[index] < 1 and rows.prediction(index) != truth[index]]
-    confident = {index: task.confidence(rows.answers[index]) for index in wrong}
-    wrong.sort(key=lambda index: (-(confident[index] or 0.0), rows.scores[index]))
+    wrong.sort(key=lambda index: (-(task.confidence(rows.answers[index]) or 0.0), rows.scores[index]))
+    return wrong[:most]
+
+
+def describe_mistakes(rows: EvaluatedRows, task: AnyTask, wrong: Sequence[int]) -> list[Mistake]:
+    """Mistakes, each with its location, its text and both answers."""
+    truth, schema = rows.truth or [], task.schema(task.options)
     return [
         Mistake(
             row=str(rows.locations[index]),
             text=text_of(rows.columns, index, schema),
             truth=plain(truth[index], _text(rows, index)),
             prediction=plain(rows.prediction(index), _text(rows, index)),
-            confidence=confident[index],
+            confidence=task.confidence(rows.answers[index]),
         )
-        for index in wrong[:most]
+        for index in wrong
     ]
 
 

@@ -53,6 +53,19 @@ class SmallSlices:
 
 
 @dataclass(frozen=True)
+class MistakeWords:
+    """The words behind a wrong answer."""
+
+    words: list[str]
+    """Those that speak for it most, first."""
+    tested: bool
+    """Whether the model depends on them more than on words taken at random."""
+
+    def __str__(self) -> str:
+        return ", ".join(self.words or ["none"]) + ("" if self.tested else " (no better than random words)")
+
+
+@dataclass(frozen=True)
 class Mistake:
     """A row that the model got wrong."""
 
@@ -63,6 +76,8 @@ class Mistake:
     truth: Any
     prediction: Any
     confidence: float | None
+    words: MistakeWords | None = field(default=None, metadata=OPTIONAL)
+    """The words behind the prediction, where that was asked for."""
 
 
 @dataclass(frozen=True)
