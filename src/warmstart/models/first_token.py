@@ -31,7 +31,7 @@ def first_token_only(model: nn.Module) -> Iterator[bool]:
     if block is None:
         yield False
         return
-    hooks, attention = _Hooks(), block.attention.self
+    hooks, attention = _FirstTokenHooks(), block.attention.self
     with ExitStack() as stack:
         for handle in (
             model.register_forward_pre_hook(hooks.refuse_hidden_states, with_kwargs=True),
@@ -54,7 +54,7 @@ def _last_block(model: nn.Module) -> Any:
     return LayerMap.of(model).blocks[-1].module
 
 
-class _Hooks:
+class _FirstTokenHooks:
     """What is done around the attention of the last block; nothing in evaluation."""
 
     tokens = 0
