@@ -6,6 +6,7 @@ import torch
 from tiny import ARCHITECTURES, NoStockHead, tiny_model
 from warmstart.models.architectures import spec_of
 from warmstart.models.first_token import first_token_only
+from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassification
 from warmstart.models.layer_map import LayerMap
 
 IDS = torch.arange(4 * 9).view(4, 9) % 40 + 5
@@ -34,6 +35,12 @@ def gradients(model):
 
 def hooks(model):
     return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
+
+
+def test_a_pooled_head_reads_all_tokens():
+    config = PooledConfig(encoder=tiny_model("bert").config, pooling="mean", num_labels=2)
+    with first_token_only(PooledForSequenceClassification(config).train()) as used:
+        assert not used
 
 
 def test_loss_and_gradients_are_the_same(model):

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from warmstart.models.architectures import spec_of
+from warmstart.models.architectures import is_pooled, spec_of
 from warmstart.models.layer_map import LayerMap
 
 STOCK_HEAD = "ForSequenceClassification"
@@ -47,7 +47,8 @@ def first_token_only(model: nn.Module) -> Iterator[bool]:
 def _last_block(model: nn.Module) -> Any:
     """The last block, if it is built like BERT's, under a stock head."""
     config = getattr(model, "config", None)
-    if not type(model).__name__.endswith(STOCK_HEAD) or not spec_of(config).first_token_block:
+    is_stock = type(model).__name__.endswith(STOCK_HEAD) and not is_pooled(config)
+    if not is_stock or not spec_of(config).first_token_block:
         return None
     if getattr(config, "output_hidden_states", False) or getattr(config, "is_decoder", False):
         return None
