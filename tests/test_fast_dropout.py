@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from tiny import tiny_model
+from tiny import ARCHITECTURES, NoStockHead, tiny_model
 from warmstart.training import dropout_trial, fast_dropout
 from warmstart.training.fast_dropout import FastDropout, keep_mask
 
@@ -100,6 +100,22 @@ def test_a_model_in_training_uses_it_whatever_its_attention(implementation, monk
     assert len(hidden) == 8  # the embeddings, two in each block, the head
     assert F.dropout(torch.ones(3), 0.999).sum() >= 0  # outside of it, PyTorch's own
     assert len(calls) == 11
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_architecture_trains_with_it(architecture):
+    try:
+        model = tiny_model(architecture, "sequence", 2).train()
+    except NoStockHead as reason:
+        pytest.skip(str(reason))
+    ids, mask = torch.randint(5, 40, (4, 9)), torch.ones(4, 9).long()
+    mask[1, 5:] = 0
+    with FastDropout():
+        loss = model(input_ids=ids, attention_mask=mask, labels=torch.tensor([0, 1, 1, 0])).loss
+    loss.backward()
+    gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    assert all(torch.isfinite(gradient).all() for gradient in gradients)
+    assert any(gradient.abs().sum() > 0 for gradient in gradients)
 
 
 @pytest.mark.parametrize(("fast", "kernel"), [(0.5, "fast"), (0.95, "torch")])

@@ -28,6 +28,13 @@ def test_a_loss_that_hardly_fell_is_said_at_the_end_in_json_and_in_the_report(en
     assert "The training loss hardly fell" in Run(out).report().read_text(encoding="utf-8")
 
 
+def test_a_window_that_most_of_the_texts_lie_outside_of_is_said(encoder, files, tmp_path):
+    cut = {"max_tokens": 6}
+    run = warmstart.fit(model=encoder, train=files["train"], out=tmp_path / "run", window=cut, quick=True)
+    [warning] = [one for one in training_warnings(run) if "does not see" in one]
+    assert f"{run.training.window.train.share:.0%} of the training rows' tokens (head of 6 tokens)" in warning
+
+
 def test_training_that_undoes_the_probe_is_said(encoder, files, tmp_path):
     wild = {**FAST["training"], "learning_rate": 3.0, "max_steps": 30, "max_grad_norm": 0}
     run = warmstart.fit(

@@ -14,6 +14,8 @@ HARDLY = 0.85
 """The share of its first value above which a loss has hardly fallen."""
 BELOW = 0.05
 """How far a search may be below one that was measured on other queries before training, by chance."""
+UNSEEN = 0.3
+"""The share of tokens that the encoder does not see above which a model of whole texts may well be better."""
 ENTRIES = 5
 """Logged losses below which nothing is said about how they fell."""
 
@@ -27,7 +29,7 @@ def training_warnings(run: RunFolder, result: RunResult | None = None) -> list[s
     if result is None and headline_of(run.metrics) is not None:
         result = read_result(run.folder, run.folder.name, run.recipe.seed)
     failed = [f"the run counts as failed: {result.failed}; {_advice(run)}"] if result and result.failed else []
-    return [*failed, *_loss(run), *_below_the_probe(run), *_below_the_search(run)]
+    return [*failed, *_loss(run), *_below_the_probe(run), *_below_the_search(run), *_unseen(run)]
 
 
 def _loss(run: RunFolder) -> Iterator[str]:
@@ -68,6 +70,17 @@ def _below_the_search(run: RunFolder) -> Iterator[str]:
             f"{headline.name} {headline.value:.3f} on {headline.part} is below the {known[name]:.3f} of {name} "
             f"{baseline.held_out.phrase}; lower the learning rate, train on more queries, or choose an encoder for "
             "the language of the texts"
+        )
+
+
+def _unseen(run: RunFolder) -> Iterator[str]:
+    """Most of a long text lies outside the window, where simpler models look too."""
+    window = run.training.window
+    if window.train.share > UNSEEN:
+        yield (
+            f"the encoder does not see {window.train.share:.0%} of the training rows' tokens ({window.summary()}), but "
+            "TF-IDF with logistic regression would; read more of each text (window.max_tokens, or window.method: "
+            "slices)"
         )
 
 
