@@ -3,9 +3,11 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 from warmstart.cli.main import VERBS
 
+CHECKPOINT = Path(__file__).parent / "samples" / "tensorflow" / "tiny"
 ELSEWHERE = {"serve"}
 """Verbs that listen, each looked at in tests/deploy/."""
 
@@ -60,7 +62,9 @@ def test_no_verb_opens_a_socket_for_local_use(encoder, files, tmp_path):
         ["predict", run, "a good film", "--engine", "openvino"],
         ["evaluate", run],
         ["compare", run, other],
-        ["diagnose", run],
+        ["diagnose", run, "--explain", "1"],
+        ["inspect", run, "layers"],
+        ["import", CHECKPOINT, "--lower-case", "--out", tmp_path / "imported"],
         ["features", files["test"], "--model", encoder, "--out", tmp_path / "vectors.npy"],
         ["stages"],
         ["sweep", recipe, "--search", "training.learning_rate=1e-4,1e-3", "--out", tmp_path / "sweep"],

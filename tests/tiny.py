@@ -105,6 +105,8 @@ ARCHITECTURES: dict[str, Architecture] = {
         padding="left",
     ),
 }
+NO_ATTENTION = ("awd-lstm", "mamba", "mamba2", "rwkv", "recurrent_gemma")
+"""Recurrent models: they have no attention, or not in every block."""
 
 
 def tiny_config(name: str, **changes: Any) -> Any:

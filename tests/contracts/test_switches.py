@@ -10,19 +10,21 @@ from torch import nn
 from typer.testing import CliRunner
 
 import warmstart
-from tiny import ARCHITECTURES, tiny_model, tiny_tokenizer
+from tiny import ARCHITECTURES, NO_ATTENTION, tiny_model, tiny_tokenizer
 from warmstart.cli.main import app
 from warmstart.errors import ModelError, RecipeError
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.switches import ALL, BlocksOff, HeadGates, HeadsOff, heads_joined, parse_switches, switch_off
 
-NO_HEADS = {"xlnet": "it joins its heads by a bare parameter, which no hook can reach"}
+RECURRENT = dict.fromkeys(NO_ATTENTION, "it has no attention, or not in every block")
+NO_HEADS = {"xlnet": "it joins its heads by a bare parameter, which no hook can reach", **RECURRENT}
 SHARED = {"albert": "its layers share one block"}
+NO_BLOCKS = {**SHARED, **dict.fromkeys(("mamba", "mamba2", "rwkv"), "it records hidden states before its blocks")}
 HEADS = 4
 
 every_architecture = pytest.mark.parametrize("name", ARCHITECTURES)
 with_heads = pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in NO_HEADS])
-with_blocks = pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in SHARED])
+with_blocks = pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in NO_BLOCKS])
 
 
 def build(name, **changes):

@@ -50,7 +50,7 @@ def served(name):
 
     config = SimpleNamespace(id2label=dict(enumerate(LABELS if name == "classify" else ["O", "B-PER", "I-PER"])))
     config.num_labels, config.problem_type = len(config.id2label), "single_label_classification"
-    task = tasks.find(name).of(tasks.options_of(name, {}), False, config)
+    task = tasks.find(name).from_config(tasks.options_of(name, {}), False, config)
     return ServedModel(name, Path(), f"{name:0<64}", task, Window(64))
 
 

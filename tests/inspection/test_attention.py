@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiny import ARCHITECTURES, tiny_japanese, tiny_model, tiny_tokenizer
+from tiny import ARCHITECTURES, NO_ATTENTION, tiny_japanese, tiny_model, tiny_tokenizer
 from warmstart.errors import ModelError
 from warmstart.inference.features import Extractor
 from warmstart.inspection.attention import AttentionMaps, read_maps
@@ -26,7 +26,7 @@ def extractor(name="bert", tokenizer=None, **changes):
     return Extractor(tiny_model(name, None, **changes).eval(), tokenizer or tiny_tokenizer(name), Window(64))
 
 
-@pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in WINDOWED])
+@pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in {*WINDOWED, *NO_ATTENTION}])
 def test_maps_are_whole_and_those_of_plain_transformers(name):
     reader = extractor(name)
     before = reader.encoder.config._attn_implementation
