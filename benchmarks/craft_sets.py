@@ -84,10 +84,15 @@ SETS = {
 
 def data_of(name: str) -> dict[str, str]:
     """The recipe's keys for the data of a set, whose files are written where they are missing."""
-    paths = {part: CACHE / "data" / f"{name}-{part}.csv" for part in ("train", "test")}
+    return written(SETS[name].rows, CACHE / "data" / name)
+
+
+def written(rows: Callable[[], tuple[Rows, Rows]], stem: Path) -> dict[str, str]:
+    """The recipe's keys for the data of a set, whose files, named by `stem` and their part, are written once."""
+    paths = {part: stem.with_name(f"{stem.name}-{part}.csv") for part in ("train", "test")}
     if not all(path.is_file() for path in paths.values()):
-        for path, rows in zip(paths.values(), SETS[name].rows(), strict=True):
-            _write(path, rows)
+        for path, some in zip(paths.values(), rows(), strict=True):
+            _write(path, some)
     return {f"data.{part}": str(path) for part, path in paths.items()}
 
 

@@ -15,7 +15,7 @@ import yaml
 
 import craft_sets
 from common import ROOT
-from craft_sets import Set, _draw, _write
+from craft_sets import Set, _draw, written
 from set_files import MEASURE, OPEN, Rows, questions, tabbed
 
 CACHE = ROOT / ".cache" / "stages"
@@ -61,12 +61,7 @@ BESIDE = {"rt": ("sst", "trec"), "trec": ("sst", "rt"), "imdb": ("sst", "rt", "t
 
 def data_of(name: str) -> dict[str, str]:
     """The recipe's keys for the data of a set, whose files are written where they are missing."""
-    paths = {part: CACHE / "data" / f"{name}-{part}.csv" for part in ("train", "test")}
-    if not all(path.is_file() for path in paths.values()):
-        rows = sst() if name == "sst" else SETS[name].rows()
-        for path, some in zip(paths.values(), rows, strict=True):
-            _write(path, some)
-    return {f"data.{part}": str(path) for part, path in paths.items()}
+    return written(sst if name == "sst" else SETS[name].rows, CACHE / "data" / name)
 
 
 def others(name: str, model: str) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common import ROOT
-from craft_sets import Set, _draw, _write
+from craft_sets import Set, _draw, written
 from set_files import MEASURE, OPEN, Rows, questions
 from stage_sets import _reviews
 
@@ -64,9 +64,5 @@ SETS = {
 
 
 def data_of(name: str) -> dict[str, str]:
-    """The recipe's files of a set, written once."""
-    paths = {part: CACHE / "data" / f"{name}-{part}.csv" for part in ("train", "test")}
-    if not all(path.is_file() for path in paths.values()):
-        for path, rows in zip(paths.values(), SETS[name].rows(), strict=True):
-            _write(path, rows)
-    return {f"data.{part}": str(path) for part, path in paths.items()}
+    """The recipe's keys for the data of a set, whose files are written where they are missing."""
+    return written(SETS[name].rows, CACHE / "data" / name)

@@ -129,7 +129,11 @@ def test_the_trial_takes_what_is_faster_and_a_resumed_training_the_same(fast, ke
     )
     seconds = {False: 1.0, True: fast}
     monkeypatch.setattr(dropout_trial, "_seconds", lambda step, mode: seconds[isinstance(mode, FastDropout)])
+    torch.manual_seed(3)
+    untouched = torch.rand(1)
+    torch.manual_seed(3)
     assert dropout_trial.dropout_kernel(job, 10**6, tmp_path) == kernel
+    assert torch.equal(torch.rand(1), untouched)  # the trial takes nothing from the training's random numbers
     seconds[True] = 2.0 - fast  # were it tried again, it would be the other one
     assert dropout_trial.dropout_kernel(job, 10**6, tmp_path) == kernel
     assert dropout_trial.dropout_kernel(job, 1) == "torch"

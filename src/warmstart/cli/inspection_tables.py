@@ -76,7 +76,7 @@ def _attention(result: AttentionOverview) -> None:
 def _probe(result: LayerKnowledge) -> None:
     rows = [
         {
-            "layer": "embeddings" if before.layer == 0 else f"block {before.layer - 1}",
+            "layer": before.name,
             "start": before.accuracy,
             "its control": before.control,
             "its compression": before.compression,

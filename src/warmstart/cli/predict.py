@@ -196,13 +196,9 @@ def _explain(predictor: Any, texts: list[Any], json: bool, shape: Any, method: s
     """Answer texts, each with the words behind the answer."""
     from warmstart.cli import inspection_tables, screen
     from warmstart.evaluation.records.files import as_json
-    from warmstart.inspection.explanations import explain
+    from warmstart.inspection.explanations import explain_texts
 
-    with screen.Bars().bar("explaining", len(texts)) as bar:
-        explanations = []
-        for number, text in enumerate(texts, 1):
-            explanations.append(explain(predictor, predictor.task.parse_input(text, number), method))
-            bar.advance()
+    explanations = explain_texts(predictor, texts, method, screen.Bars())
     if not json:
         inspection_tables.show(explanations)
         return

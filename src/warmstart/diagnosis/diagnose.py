@@ -78,9 +78,9 @@ def diagnose(
             evaluated, more = _with_columns(evaluated, parts, schema)
             notes += more
         grouped = {name: column_at(run, schema, name, evaluated, cache_folder(), progress) for name in options.slice_by}
-        diagnosis = _errors(evaluated, task, grouped, options.limit)
+        wrong = wrong_rows(evaluated, task, options.limit) if task.rows_independent else []
+        diagnosis = _errors(evaluated, task, grouped, wrong)
         if options.explain and diagnosis.mistakes:
-            wrong = wrong_rows(evaluated, task, options.limit)
             explained = explain_mistakes(diagnosis.mistakes, wrong, evaluated, predictor, options.explain, progress)
             diagnosis = replace(diagnosis, mistakes=explained)
         if (judged := judge_confidence(run, evaluated, task, options.confidence)) is not None:
@@ -117,7 +117,9 @@ def _with_columns(rows: EvaluatedRows, parts: Parts, schema: Schema) -> tuple[Ev
         return rows, [f"the texts are not available: {error}"]
 
 
-def _errors(rows: EvaluatedRows, task: AnyTask, grouped: Mapping[str, Sequence[str | None]], limit: int) -> Diagnosis:
+def _errors(
+    rows: EvaluatedRows, task: AnyTask, grouped: Mapping[str, Sequence[str | None]], wrong: Sequence[int]
+) -> Diagnosis:
     """What is wrong, on which rows, and what it is confused with."""
     schema = task.schema(task.options)
     diagnosis = Diagnosis(rows.part, task.name, len(rows), [])
@@ -133,7 +135,7 @@ def _errors(rows: EvaluatedRows, task: AnyTask, grouped: Mapping[str, Sequence[s
             diagnosis,
             slices=slices,
             slices_too_small=SmallSlices(small, MIN_ROWS) if small else None,
-            mistakes=describe_mistakes(rows, task, wrong_rows(rows, task, limit)),
+            mistakes=describe_mistakes(rows, task, wrong),
         )
     return replace(diagnosis, tables=tables or None)
 

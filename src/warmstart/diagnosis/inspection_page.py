@@ -102,7 +102,7 @@ def _probe(result: LayerKnowledge) -> Iterator[PageSection]:
     for name, profile in (("Fine-tuned encoder", result.finetuned), ("Encoder before training", result.start)):
         rows = [
             {
-                "layer": "embeddings" if layer.layer == 0 else f"block {layer.layer - 1}",
+                "layer": layer.name,
                 "accuracy": layer.accuracy,
                 "from": layer.low,
                 "to": layer.high,

@@ -27,7 +27,7 @@ from warmstart.inference.predictor import Predictor, Text
 from warmstart.inspection.ablation import Ablations, Effect, every_head, every_layer
 from warmstart.inspection.attention import AttentionMaps, read_maps
 from warmstart.inspection.attention_statistics import KINDS, AttentionStatistics, WordKinds, attention_statistics
-from warmstart.inspection.explanations import DEFAULT, Explanation, explain
+from warmstart.inspection.explanations import DEFAULT, Explanation, explain_texts
 from warmstart.inspection.importance import gradient_importance
 from warmstart.inspection.probe_examples import compare_layers, text_examples, word_examples
 from warmstart.inspection.probes import ProbeProfile, probe_layers
@@ -217,13 +217,7 @@ class RunInspector:
         Args:
             method: `integrated-gradients`, `gradient-input`, `occlusion` or `lime`.
         """
-        explanations = []
-        with self.progress.bar("explaining", len(texts)) as bar:
-            for number, text in enumerate(texts, 1):
-                row = self.predictor.task.parse_input(text, number)
-                explanations.append(explain(self.predictor, row, method))
-                bar.advance()
-        return explanations
+        return explain_texts(self.predictor, texts, method, self.progress)
 
     def sample(self, rows: Sequence[Row] | None, limit: int) -> list[Row]:
         """Some of the rows that are given, or of the run's dev or test rows."""

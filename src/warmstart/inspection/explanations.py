@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warmstart.data.schema import Row
-from warmstart.inference.predictor import Predictor
+from warmstart.inference.predictor import Predictor, Text
 from warmstart.inspection.attributions import attribute
 from warmstart.inspection.explained_text import ExplainedText, Mask
+from warmstart.runtime.progress import Progress, silent
 from warmstart.tasks.base import Answer
 
 DEFAULT = "integrated-gradients"
@@ -101,6 +102,18 @@ def explain(
     ]
     name = method if isinstance(method, str) else getattr(method, "__name__", "own")
     return Explanation(name, text.answer, words, measure_faithfulness(text, weights, seed))
+
+
+def explain_texts(
+    predictor: Predictor, texts: Sequence[Text], method: str = DEFAULT, progress: Progress = silent
+) -> list[Explanation]:
+    """Explain the model's answer to each text."""
+    explanations = []
+    with progress.bar("explaining", len(texts)) as bar:
+        for number, text in enumerate(texts, 1):
+            explanations.append(explain(predictor, predictor.task.parse_input(text, number), method))
+            bar.advance()
+    return explanations
 
 
 def measure_faithfulness(text: ExplainedText, weights: NDArray[np.float64], seed: int = 0) -> Faithfulness:

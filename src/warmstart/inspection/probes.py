@@ -64,6 +64,11 @@ class LayerProbe:
     """The description length of the training labels."""
     compression: float
 
+    @property
+    def name(self) -> str:
+        """What the layer is called: the embeddings, or a block."""
+        return "embeddings" if self.layer == 0 else f"block {self.layer - 1}"
+
 
 @dataclass(frozen=True)
 class ProbeProfile:

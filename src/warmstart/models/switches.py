@@ -12,6 +12,7 @@ hooks carry gradient, so that a model can be trained with heads off, and are gon
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -59,9 +60,9 @@ class _Hooks(AbstractContextManager[Any]):
     def __exit__(self, *_: object) -> None:
         self.remove()
 
+    @abstractmethod
     def attach(self) -> None:
         """Put the hooks on, for good."""
-        raise NotImplementedError
 
     def remove(self) -> None:
         """Take them off again."""

@@ -47,14 +47,16 @@ def dropout_kernel(job: TrainingJob, steps: int, folder: Path | None = None) -> 
     """
     if job.settings.dropout_kernel in ("torch", "fast"):
         return "fast" if job.settings.dropout_kernel == "fast" else "torch"
-    trial = _trial_of(job, steps)
-    if trial is None:
+    sizes = _trial_sizes(job, steps)
+    if sizes is None:
         return "torch"
     with processes.main_process_first():
-        kernel = _stored(folder) or _faster(trial)
-        if folder is not None and processes.is_main_process():
-            folder.mkdir(parents=True, exist_ok=True)
-            write_json(folder / FILE, {"kernel": kernel})
+        kernel = _stored(folder)
+        if kernel is None:
+            kernel = _faster(*sizes)
+            if folder is not None and processes.is_main_process():
+                folder.mkdir(parents=True, exist_ok=True)
+                write_json(folder / FILE, {"kernel": kernel})
     return kernel
 
 
@@ -64,8 +66,8 @@ def _stored(folder: Path | None) -> Kernel | None:
     return "fast" if read_object(folder / FILE, RunError).get("kernel") == "fast" else "torch"
 
 
-def _trial_of(job: TrainingJob, steps: int) -> Callable[[], None] | None:
-    """A step to try; None where a trial is not worth it."""
+def _trial_sizes(job: TrainingJob, steps: int) -> tuple[int, int, int, int] | None:
+    """Rows, tokens, hidden size and heads to try; None where a trial is not worth it."""
     model, rows = job.model, job.settings.batch_size
     config: Any = encoder_config(getattr(model, "config", None))
     layers, hidden, heads = (getattr(config, name, 0) for name in SIZES)
@@ -76,12 +78,13 @@ def _trial_of(job: TrainingJob, steps: int) -> Callable[[], None] | None:
     length = _typical_length(job.rows)
     if steps * layers * rows * length * (2 * hidden + heads * length) < MIN_ELEMENTS:
         return None
-    rows = max(min(rows, TRIAL_ELEMENTS // (heads * length * length)), 1)
-    return _dropouts_of_a_block(rows, length, hidden, heads)
+    return max(min(rows, TRIAL_ELEMENTS // (heads * length * length)), 1), length, hidden, heads
 
 
-def _faster(step: Callable[[], None]) -> Kernel:
+def _faster(rows: int, length: int, hidden: int, heads: int) -> Kernel:
+    # The training's own random numbers stay as they are.
     with torch.random.fork_rng(devices=[]):
+        step = _dropouts_of_a_block(rows, length, hidden, heads)
         plain, fast = _seconds(step, nullcontext()), _seconds(step, FastDropout())
     return "fast" if fast <= FASTER * plain else "torch"
 

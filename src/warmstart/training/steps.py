@@ -24,8 +24,13 @@ def count_steps(rows: Rows | MultiTaskRows | StreamRows, settings: Settings) -> 
     """The batches of an epoch, and the number of optimizer steps if nothing stops the training early."""
     args = training_arguments(settings, Path(), "fp32")
     batches = make_batches(rows, settings, args)
-    steps = math.ceil(len(batches) / args.gradient_accumulation_steps)
-    return batches, settings.max_steps or math.ceil(count_epochs(settings, len(batches)) * steps)
+    return batches, planned_steps(settings, args, len(batches))
+
+
+def planned_steps(settings: Settings, args: TrainingArguments, batches: int) -> int:
+    """The number of optimizer steps, with so many batches in an epoch, if nothing stops the training early."""
+    steps = math.ceil(batches / args.gradient_accumulation_steps)
+    return settings.max_steps or math.ceil(count_epochs(settings, batches) * steps)
 
 
 def make_batches(

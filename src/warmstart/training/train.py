@@ -23,7 +23,7 @@ from warmstart.training.fast_dropout import FastDropout
 from warmstart.training.history import TrainingResult, training_log
 from warmstart.training.job import TrainingHooks, TrainingJob, stateful_callbacks
 from warmstart.training.settings import SUPERVISED_CONTRASTIVE, training_arguments
-from warmstart.training.steps import length_grouped_batches
+from warmstart.training.steps import length_grouped_batches, planned_steps
 from warmstart.training.streams import StreamRows
 from warmstart.training.supervised_contrastive import check_contrastive
 from warmstart.training.task_sampling import MultiTaskRows
@@ -65,7 +65,8 @@ def train(
         trainer.add_callback(_ShowProgress(progress, stack))
         trainer.add_callback(SaveCheckpoints(trainer))
         set_tensorboard_folder(trainer.callback_handler.callbacks, folder)
-        kernel = dropout_kernel(job, trainer.planned_steps, policy.checkpoints.folder if policy else None)
+        steps = planned_steps(settings, args, len(trainer.batches))
+        kernel = dropout_kernel(job, steps, policy.checkpoints.folder if policy else None)
         trainer.dropout = FastDropout if kernel == "fast" else nullcontext
         stack.enter_context(first_token_only(job.model))
         early = stateful.get("early_stopping")

@@ -145,11 +145,6 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
             self._created_lr_scheduler = True
         return self.lr_scheduler
 
-    @property
-    def planned_steps(self) -> int:
-        """About how many optimizer steps there are, if nothing stops the training early."""
-        return int(self.args.max_steps if self.args.max_steps > 0 else self.args.num_train_epochs * len(self.batches))
-
     def _phases(self) -> Phases:
         """The phases in which layers are unfrozen."""
         s = self.settings

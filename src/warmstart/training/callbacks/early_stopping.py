@@ -49,7 +49,7 @@ class EpochEvaluation(TrainerCallback):  # type: ignore[misc]
     ) -> None:
         if not is_epoch_end(state) or state.global_step >= state.max_steps:
             return
-        value = _evaluate(self.evaluate, model)
+        value = evaluate_as_is(self.evaluate, model)
         if math.isfinite(value):  # the values are written as JSON
             self.values.append({"epoch": float(state.epoch), "step": state.global_step, "value": value})
         self.report(round(state.epoch), value)
@@ -96,7 +96,7 @@ class EarlyStopping(TrainerCallback):  # type: ignore[misc]
     ) -> None:
         if not is_epoch_end(state):
             return
-        value = _evaluate(self.evaluate, model)
+        value = evaluate_as_is(self.evaluate, model)
         best = max((epoch["value"] for epoch in self.values if epoch["value"] is not None), default=-math.inf)
         known = None if math.isnan(value) else value  # JSON has no NaN
         self.values.append({"epoch": float(state.epoch), "step": state.global_step, "value": known})
@@ -133,7 +133,7 @@ class EarlyStopping(TrainerCallback):  # type: ignore[misc]
         self.values, self.best, self.epochs_since_best = state["values"], state["best"], state["since"]
 
 
-def _evaluate(evaluate: Callable[[], float], model: nn.Module) -> float:
+def evaluate_as_is(evaluate: Callable[[], float], model: nn.Module) -> float:
     """Evaluate, and leave the model in the mode that it was in."""
     was_training = model.training
     value = evaluate()

@@ -13,6 +13,7 @@ from torch import nn
 from transformers import TrainerCallback
 
 from warmstart.storage.json_files import JsonObject
+from warmstart.training.callbacks.early_stopping import evaluate_as_is
 from warmstart.training.callbacks.weight_averaging import is_epoch_end
 
 if TYPE_CHECKING:
@@ -63,12 +64,10 @@ class NonMonotonicAveraging(TrainerCallback):  # type: ignore[misc]
 
     def _evaluate(self, model: nn.Module) -> float:
         """The score of the weights that training would end with now, in whose place the others are put back."""
-        was_training = model.training
         own = {name: weight.detach().clone() for name, weight in model.named_parameters()} if self.count else {}
         self._use(model, self.means if self.count else {})
-        score = self.evaluate()
+        score = evaluate_as_is(self.evaluate, model)
         self._use(model, own)
-        model.train(was_training)
         return score
 
     @torch.no_grad()
