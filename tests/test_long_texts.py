@@ -110,7 +110,11 @@ def test_slices_are_learned_measured_and_opened_again(encoder, file, tmp_path, p
     assert again.training.new_parameters == []
 
 
-@pytest.mark.parametrize("more", [{}, {"batching": "by-length", "r_drop": 1.0}], ids=["plain", "grouped, R-Drop"])
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"batching": "by-length", "r_drop": 1.0}, {"dropout_kernel": "fast"}],
+    ids=["plain", "grouped, R-Drop", "fast dropout"],
+)
 def test_a_run_on_slices_goes_on_to_the_bit(encoder, file, tmp_path, more):
     def fit(out, **rest):
         window = {"method": "slices", "max_tokens": 12, "overlap": 2, "slice_pooling": "attention"}

@@ -1,5 +1,7 @@
 """What pooling promises, on every architecture: the numbers NumPy gives, whatever the padding, saved and reopened."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +16,7 @@ from warmstart.models.heads.selection import HeadChoice, head_config, is_pooled
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.pooling import POOLINGS, SLICE_POOLINGS, Pooling, SlicePooling
 from warmstart.models.precision import resolve_precision
+from warmstart.training.fast_dropout import FastDropout
 
 LAYERS = [
     *("last", 0, 2, -2, "concat-2", "sum-2", "mean-2", "max-3", "concat-all", "mean-all", "max-all", "scalar-mix"),
@@ -335,14 +338,17 @@ def test_slices_in_chunks_give_the_same_loss_and_gradients(how, size):
         torch.testing.assert_close(found[key], expected[key], atol=1e-6, rtol=0)
 
 
-def test_a_chunk_run_again_drops_the_same_numbers(monkeypatch):
+@pytest.mark.parametrize("dropout", [nullcontext, FastDropout])
+def test_a_chunk_run_again_drops_the_same_numbers(dropout, monkeypatch):
     model = build("bert").train()
     model.config.slice_chunk_size = 2
     torch.manual_seed(1)
-    loss, found = gradients(model)
+    with dropout():
+        loss, found = gradients(model)
     monkeypatch.setattr(states, "checkpoint", lambda run, *inputs, **_: run(*inputs))
     torch.manual_seed(1)
-    once, expected = gradients(model)
+    with dropout():
+        once, expected = gradients(model)
     assert torch.equal(loss, once)
     for key in found:
         torch.testing.assert_close(found[key], expected[key], atol=1e-6, rtol=0)

@@ -10,32 +10,39 @@ caches. Neither needs to know the architecture: within `FastDropout()`, the call
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
 
 PIECE_BYTES = 1 << 22
 """Attention weights that are computed at a time."""
 _LEVELS = 1 << 16
 
 
-class FastDropout(TorchFunctionMode):
-    """Within it, dropout on a processor, in modules, functions and attention, draws its random bits fast."""
+class FastDropout:
+    """Within it, dropout on a processor, in modules, functions and attention, draws its random bits fast.
 
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Replace a call of dropout, and of attention with dropout."""
-        kwargs = kwargs or {}
-        if func is F.dropout and (replaced := _dropout(*args, **kwargs)) is not None:
-            return replaced
-        if func is F.scaled_dot_product_attention and (replaced := _attention(*args, **kwargs)) is not None:
-            return replaced
-        return func(*args, **kwargs)
+    The functions are replaced where modules look them up. A `TorchFunctionMode` would not do: PyTorch suspends it in
+    the backward pass, where gradient checkpointing runs the model once more.
+    """
+
+    def __enter__(self) -> None:
+        self._replaced = {name: getattr(F, name) for name in _FAST}
+        for name, fast in _FAST.items():
+            setattr(F, name, partial(_replace, fast, self._replaced[name]))
+
+    def __exit__(self, *error: object) -> None:
+        for name, function in self._replaced.items():
+            setattr(F, name, function)
+
+
+def _replace(fast: Callable[..., Tensor | None], plain: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
+    output = fast(*args, **kwargs)
+    return plain(*args, **kwargs) if output is None else output
 
 
 def keep_mask(shape: torch.Size, p: float) -> Tensor:
@@ -85,6 +92,13 @@ def _attention(
 
 def _is_ours(input: Tensor) -> bool:
     return input.device.type == "cpu" and input.is_floating_point()
+
+
+_FAST: dict[str, Callable[..., Tensor | None]] = {
+    "dropout": _dropout,
+    "scaled_dot_product_attention": _attention,
+}
+"""What stands in for functions of `torch.nn.functional`."""
 
 
 class _Dropout(torch.autograd.Function):

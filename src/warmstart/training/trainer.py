@@ -209,7 +209,8 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         rows = inputs.pop("row").tolist()
         if self.carried is not None and inputs.pop("is_first").all():
             self.carried.reset()
-        loss: torch.Tensor = super().training_step(model, inputs, num_items_in_batch)
+        with self.dropout():  # for the backward pass too, where gradient checkpointing runs the model once more
+            loss: torch.Tensor = super().training_step(model, inputs, num_items_in_batch)
         if not torch.isfinite(loss):
             raise TrainingError(
                 f"step {self.state.global_step + 1}: the loss is {loss.item()}, after which training cannot continue. "
@@ -225,8 +226,7 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         if self.settings.r_drop:
             inputs = duplicate_batch(inputs)
         labels = inputs.pop("labels") if self.own_loss else None
-        with self.dropout():
-            outputs = self.forward(model, inputs, labels)
+        outputs = self.forward(model, inputs, labels)
         loss = self.own_loss(outputs, labels) if self.own_loss else outputs["loss"]
         if self.settings.r_drop and isinstance(self.task, ComparesPasses):
             logits = self.task.r_drop_logits(outputs, labels)
