@@ -52,6 +52,22 @@ def test_training_that_undoes_the_probe_is_said(encoder, files, tmp_path):
     assert "(--quick)" in warning
 
 
+def test_counting_words_that_does_better_is_said(encoder, tmp_path):
+    path, out = tmp_path / "rows.csv", tmp_path / "run"
+    noise = ["the film was long", "a story of a book", "they saw it twice", "nobody left early", "it rained all day"]
+    rows = [f"{noise[at % 5]} {noise[at % 3]} {'zyx' if at % 2 else 'xyz'},{'ab'[at % 2]}" for at in range(120)]
+    path.write_text("text,label\n" + "\n".join(rows) + "\n")
+    cut = ["--set", "window.max_tokens=5"]  # the word that decides is the last one
+    words = ["fit", path, "--model", encoder, "--test", path, "--out", out, "--quick", *cut, "--json"]
+    fitted = CliRunner().invoke(app, [*map(str, words)])
+    assert fitted.exit_code == 0, fitted.output
+    told = json.loads(fitted.stdout)
+    assert told["training"]["linear_probe"]["tfidf"]["value"] == 1.0
+    [warning] = [one for one in told["warnings"] if "TF-IDF with a linear SVM" in one]
+    assert f"accuracy {told['metrics']['test']['accuracy']:.3f} on test is below the 1.000" in warning
+    assert "TF-IDF + linear SVM, without an encoder: accuracy 1.000 ± 0.000 by 5-fold" in Run(out).report().read_text()
+
+
 def test_one_answer_for_all_rows_is_told_wherever_a_user_looks(encoder, tmp_path):
     path, out = tmp_path / "rows.csv", tmp_path / "run"
     labels = ["ham"] * 35 + ["spam"] * 5

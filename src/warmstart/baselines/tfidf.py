@@ -22,6 +22,7 @@ from warmstart.evaluation.records import metrics as metrics_record
 from warmstart.evaluation.records.metrics import Metrics, finish_run, headline_of, read_metrics
 from warmstart.evaluation.run_result import RunResult, read_scored, why_failed
 from warmstart.models.linear_probe import sample_rows
+from warmstart.models.tfidf import counted, vectorizer
 from warmstart.pipeline.prepare import Parts, fit_task
 from warmstart.recipe import Recipe
 from warmstart.recipe.fields import TaskChoice
@@ -40,10 +41,6 @@ MAX_ROWS = 50_000
 """Training rows beyond which a sample is used."""
 C = 10.0
 """Inverse strength of the regression's penalty: weaker than scikit-learn's default, which is strong for TF-IDF."""
-WORDS: dict[str, object] = {"token_pattern": r"\w+|[^\w\s]", "ngram_range": (1, 2)}
-CHARACTERS: dict[str, object] = {"analyzer": "char", "ngram_range": (1, 3)}
-SPACES = 0.02
-"""Share of spaces below which a text is taken to be in a script without them, where characters are counted."""
 
 
 def fit_tfidf(recipe: Recipe, parts: Parts, folder: Path) -> None:
@@ -52,7 +49,6 @@ def fit_tfidf(recipe: Recipe, parts: Parts, folder: Path) -> None:
     Features are words and pairs of adjacent words, in scripts without spaces one to three characters; the two texts of
     a pair are counted as one.
     """
-    from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
 
@@ -61,19 +57,18 @@ def fit_tfidf(recipe: Recipe, parts: Parts, folder: Path) -> None:
     if len(train) > MAX_ROWS:
         train = train.select(sample_rows(list(train.column("label")), len(train), MAX_ROWS, recipe.seed))
     texts = _texts(train)
-    counted = WORDS if _has_spaces(texts) else CHARACTERS
-    vectorizer = TfidfVectorizer(sublinear_tf=True, **counted)
+    counts = vectorizer(texts)
     regression = LogisticRegression(C=C, max_iter=1000)
     model = OneVsRestClassifier(regression) if task.multi_label else regression
-    model.fit(vectorizer.fit_transform(texts), _targets(task, list(train.column("label"))))
+    model.fit(counts.fit_transform(texts), _targets(task, list(train.column("label"))))
     metrics: Metrics = {}
     folder.mkdir(parents=True, exist_ok=True)
     for part in (part for part in ("dev", "test") if part in parts.tables):
         rows = parts.tables[part]
-        answers = _answers(task, model, vectorizer.transform(_texts(rows)))
+        answers = _answers(task, model, counts.transform(_texts(rows)))
         columns = {"label": list(rows.column("label"))}
         metrics[part] = measure(task, rows, columns, answers, folder / PREDICTION_FILES[part])
-    about = {"seconds": round(time.monotonic() - started, 3), "rows": len(train), "counted": counted, "C": C}
+    about = {"seconds": round(time.monotonic() - started, 3), "rows": len(train), "counted": counted(texts), "C": C}
     write_json(folder / f"{NAME}.json", {**about, "sampled_from": len(parts.tables["train"])})
     finish_run(metrics, folder)
 
@@ -95,12 +90,6 @@ def _texts(rows: Table) -> list[str]:
     if "pair" not in rows.rows.column_names:
         return texts
     return [f"{text} {pair}" for text, pair in zip(texts, rows.column("pair"), strict=True)]
-
-
-def _has_spaces(texts: Sequence[str]) -> bool:
-    """Whether the first texts have spaces between words."""
-    some = "".join(texts[:1000])
-    return sum(map(str.isspace, some)) >= SPACES * len(some)
 
 
 def _targets(task: Classify, answers: Sequence[Any]) -> list[int] | NDArray[np.int64]:

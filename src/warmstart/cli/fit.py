@@ -198,6 +198,8 @@ def _show(run: RunFolder, warnings: list[str], seconds: float) -> None:
     rows |= {name.replace("_", " "): record.score for name, record in search_records(run.folder).items()}
     if training.linear_probe:
         rows["linear probe"] = training.linear_probe.score
+        if training.linear_probe.tfidf:
+            rows["TF-IDF + SVM"] = training.linear_probe.tfidf.score
     if training.final_model:
         rows["final model"] = training.final_model.choice
     if training.rules:

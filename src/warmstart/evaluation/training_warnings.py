@@ -29,7 +29,7 @@ def training_warnings(run: RunFolder, result: RunResult | None = None) -> list[s
     if result is None and headline_of(run.metrics) is not None:
         result = read_result(run.folder, run.folder.name, run.recipe.seed)
     failed = [f"the run counts as failed: {result.failed}; {_advice(run)}"] if result and result.failed else []
-    return [*failed, *_loss(run), *_below_the_probe(run), *_below_the_search(run), *_unseen(run)]
+    return [*failed, *_loss(run), *_below_the_probe(run), *_below_tfidf(run), *_below_the_search(run), *_unseen(run)]
 
 
 def _loss(run: RunFolder) -> Iterator[str]:
@@ -52,6 +52,19 @@ def _below_the_probe(run: RunFolder) -> Iterator[str]:
             f"{headline.name} {headline.value:.3f} on {headline.part} is below the {probe.value:.3f} of the linear "
             "probe that training started from; lower the learning rate, train for fewer steps, or keep the probe "
             "itself (--quick)"
+        )
+
+
+def _below_tfidf(run: RunFolder) -> Iterator[str]:
+    """Counting words was better, which needs no encoder: this one may not know the language or the field."""
+    probe, headline = run.training.linear_probe, headline_of(run.metrics)
+    if probe is None or probe.tfidf is None or headline is None or headline.name != probe.tfidf.metric:
+        return
+    if headline.value < probe.tfidf.value - probe.tfidf.half_width:
+        yield (
+            f"{headline.name} {headline.value:.3f} on {headline.part} is below the {probe.tfidf.value:.3f} of TF-IDF "
+            "with a linear SVM by cross-validation on the training rows; choose an encoder for the language and kind "
+            "of the texts (warmstart scout), let it read more of them (window.max_tokens), or use TF-IDF itself"
         )
 
 

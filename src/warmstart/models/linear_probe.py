@@ -8,9 +8,9 @@ Kumar et al. 2022).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,13 @@ class Linear(Protocol):
     intercept_: NDArray[np.float64] | float
 
 
+class LinearClassifier(Protocol):
+    """A linear model of scikit-learn that tells labels apart."""
+
+    def fit(self, X: Any, y: Any) -> Linear:
+        """Fit it to vectors and their labels."""
+
+
 @dataclass(frozen=True)
 class LinearProbe:
     """A fitted probe."""
@@ -91,7 +98,7 @@ def fit_head(
     label_names: Examples | None = None,
 ) -> LinearProbe:
     """Fit a probe of a known strength; `fit_probe` chooses it."""
-    weight, bias = _Solver(kind, outputs, _scale(vectors), label_names).solve(vectors, targets, strength)
+    weight, bias = Solver(kind, outputs, _scale(vectors), label_names).solve(vectors, targets, strength)
     return LinearProbe(weight, bias, strength, len(targets), (), label_names is not None)
 
 
@@ -114,7 +121,7 @@ def fit_probe(
     folds = _folds(targets[chosen], kind, seed)
     if not folds:
         return fit_head(vectors, targets, kind, outputs, STRENGTHS[kind][1])
-    plain = _Solver(kind, outputs, _scale(vectors))
+    plain = Solver(kind, outputs, _scale(vectors))
     trials = [_cross_validate(plain, vectors[chosen], targets[chosen], folds, one) for one in STRENGTHS[kind]]
     best = min(trials, key=lambda trial: trial.loss)
     if label_names is not None:
@@ -133,14 +140,14 @@ def fit_probe(
 class _Trial:
     """What a solver of some strength predicts for held-out rows."""
 
-    solver: _Solver
+    solver: Solver
     strength: float
     held_out: list[tuple[NDArray[np.int64], Vectors]]
     loss: float
 
 
 def _cross_validate(
-    solver: _Solver,
+    solver: Solver,
     vectors: Vectors,
     targets: Targets,
     folds: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
@@ -176,14 +183,22 @@ def _outputs(vectors: Vectors, weight: Vectors, bias: Vectors) -> Vectors:
     return outputs
 
 
+def _logistic(strength: float) -> LogisticRegression:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=strength, max_iter=300, tol=1e-3)
+
+
 @dataclass(frozen=True)
-class _Solver:
+class Solver:
     """Solves for the weights of one kind of probe, on vectors that are divided by a scale."""
 
     kind: ProbeKind
     outputs: int
     scale: float
     label_names: Examples | None = None
+    classifier: Callable[[float], LinearClassifier] = _logistic
+    """Makes the linear model for labels, by the inverse strength of its penalty."""
 
     def solve(self, vectors: Vectors, targets: Targets, strength: float) -> tuple[Vectors, Vectors]:
         """Weight and bias for vectors as they are."""
@@ -213,7 +228,7 @@ class _Solver:
         if len(present) == 1:
             bias[present] = 0.0
             return weight, bias
-        coefficients, intercepts = _coefficients(_logistic(strength).fit(scaled, targets))
+        coefficients, intercepts = _coefficients(self.classifier(strength).fit(scaled, targets))
         if len(present) == 2:  # one output, the logit of the second label against the first
             coefficients = np.concatenate([-coefficients / 2, coefficients / 2])
             intercepts = np.concatenate([-intercepts / 2, intercepts / 2])
@@ -227,15 +242,9 @@ class _Solver:
             if column.min() == column.max():  # a label of every row, or of none
                 bias[label] = -_NEVER if column[0] else _NEVER
                 continue
-            coefficients, intercepts = _coefficients(_logistic(strength).fit(scaled, column))
+            coefficients, intercepts = _coefficients(self.classifier(strength).fit(scaled, column))
             weight[label], bias[label] = coefficients[0], intercepts[0]
         return weight, bias
-
-
-def _logistic(strength: float) -> LogisticRegression:
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(C=strength, max_iter=300, tol=1e-3)
 
 
 def _ridge(strength: float) -> Ridge:

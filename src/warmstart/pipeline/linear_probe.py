@@ -20,7 +20,7 @@ from warmstart.data.table import Table
 from warmstart.errors import RecipeError
 from warmstart.evaluation.records import linear_probe as probe_record
 from warmstart.evaluation.records.files import read_record, write_record
-from warmstart.evaluation.records.linear_probe import ProbeRecord
+from warmstart.evaluation.records.linear_probe import ProbeRecord, TfidfRecord
 from warmstart.evaluation.statistics import over_seeds
 from warmstart.models.linear_probe import (
     MAX_ROWS,
@@ -36,6 +36,7 @@ from warmstart.models.linear_probe import (
     labels_of,
     sample_rows,
 )
+from warmstart.models.tfidf import cross_validate
 from warmstart.pipeline.frozen_features import FeatureWriter
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
@@ -153,7 +154,7 @@ class ProbeStart:
         used = names if probe.names_used else None
         start = probe if kind == "ridge" else fit_head(vectors, labels, kind, outputs, START_STRENGTH, used)
         record = make_record(
-            self._scores(probe, chosen),
+            self._scores(probe.held_out, chosen),
             method=_METHODS[kind],
             strength=probe.strength,
             rows=probe.rows,
@@ -161,14 +162,28 @@ class ProbeStart:
             metric=self.writer.task.headline,
             seconds=time.monotonic() - started,
         )
-        publish_probe(replace(record, label_names=probe.names_used), probe, start, target, progress)
+        record = replace(record, label_names=probe.names_used, tfidf=self._tfidf(probe, labels, chosen))
+        publish_probe(record, probe, start, target, progress)
 
-    def _scores(self, probe: LinearProbe, chosen: Targets) -> list[float]:
+    def _tfidf(self, probe: LinearProbe, labels: Targets, chosen: Targets) -> TfidfRecord | None:
+        """What counting words predicts of the rows that were held out from the probe."""
+        task, folds = cast(HasLinearProbe, self.writer.task), [rows for rows, _ in probe.held_out]
+        if "pair" in self.train.rows.column_names or task.probe_kind == "ridge" or len(folds) < 2:
+            return None
+        started = time.monotonic()
+        texts = list(self.train.select(np.array(self.rows["row"])[chosen].tolist()).column("text"))
+        outputs = cross_validate(texts, labels, task.probe_kind, self.writer.model.num_labels, folds)
+        estimate = over_seeds(self._scores(list(zip(folds, outputs, strict=True)), chosen))
+        spread = estimate.high - estimate.mean
+        seconds = round(time.monotonic() - started, 3)
+        return TfidfRecord(self.writer.task.headline, len(folds), estimate.mean, spread, seconds)
+
+    def _scores(self, folds: Sequence[tuple[list[int], Vectors]], chosen: Targets) -> list[float]:
         """The headline on the rows of each fold that were held out."""
         task = self.writer.task
         answers, numbers = list(self.train.column("label")), np.array(self.rows["row"])[chosen]
         scores = []
-        for held_out, outputs in probe.held_out:
+        for held_out, outputs in folds:
             true = [answers[number] for number in numbers[held_out]]
             predictions = task.decode({"logits": torch.from_numpy(outputs)}, ())
             scores.append(float(task.compute_metrics({"label": true}, predictions)[task.headline]))
@@ -206,6 +221,8 @@ def publish_probe(
 ) -> None:
     """Log a probe's score, and publish it with its solution and with what training starts from."""
     progress.log(record.sentence)
+    if record.tfidf is not None:
+        progress.log(record.tfidf.sentence)
     with publish(target) as staging:
         save_file(head_tensors(probe), staging / HEAD)
         save_file(head_tensors(start), staging / START)

@@ -59,6 +59,8 @@ def curves(facts: RunFacts) -> Section | None:
     dropout = ", with fast dropout" if training.dropout_kernel == "fast" else ""
     summary = f"{training.steps:,} optimizer steps in {training.seconds:,.0f} s, in {training.precision}{dropout}."
     start = [Paragraph(f"The head started from a {probe.sentence}.")] if probe else []
+    if probe and probe.tfidf:
+        start.append(Paragraph(f"{probe.tfidf.sentence}."))
     final = training.final_model
     end = [Paragraph(f"The final model is {final.choice}.")] if final else []
     by_rule = [Paragraph(f"By rule: {list_rules(training.rules)}.")] if training.rules else []

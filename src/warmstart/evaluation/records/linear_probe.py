@@ -8,6 +8,29 @@ FILE = "probe.json"
 
 
 @dataclass(frozen=True)
+class TfidfRecord:
+    """What counting words scored on the rows of the same folds."""
+
+    metric: str
+    folds: int
+    value: float
+    """The mean of the metric over the folds."""
+    half_width: float
+    """Half the width of the 95% t interval over the folds."""
+    seconds: float
+
+    @property
+    def score(self) -> str:
+        """The score with its interval."""
+        return f"{self.metric} {self.value:.3f} ± {self.half_width:.3f} by {self.folds}-fold cross-validation"
+
+    @property
+    def sentence(self) -> str:
+        """What a user is told."""
+        return f"TF-IDF + linear SVM, without an encoder: {self.score}, {self.seconds:.0f} s"
+
+
+@dataclass(frozen=True)
 class ProbeRecord:
     """A linear probe and its score by cross-validation on the training rows."""
 
@@ -29,6 +52,8 @@ class ProbeRecord:
     """Time for features, cross-validation and fit."""
     label_names: bool = False
     """Whether it was fitted to the names of labels as well, since that predicted held-out rows better."""
+    tfidf: TfidfRecord | None = None
+    """What a model without an encoder scored; None for pairs, numbers and tokens."""
 
     @property
     def sentence(self) -> str:
