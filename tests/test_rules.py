@@ -43,6 +43,15 @@ def test_few_rows_learn_by_contrast_and_a_regression(sentences, files, tmp_path)
     assert {key: value(recipe, key) for key in made} == CONTRASTIVE
 
 
+@pytest.mark.parametrize(("words", "window", "steps"), [(20, {}, 100), (120, {}, 41), (900, {}, 25), (900, 20, 100)])
+def test_long_texts_have_fewer_steps(sentences, tmp_path, words, window, steps):
+    path = tmp_path / "rows.csv"
+    rows = [f"{number:03} {'word ' * words},{'ab'[number % 2]}\n" for number in range(20)]
+    path.write_text("text,label\n" + "".join(rows))
+    fields = {"window.max_tokens": window} if window else {}
+    assert decided(sentences, str(path), tmp_path, **fields)[1]["training.max_steps"] == steps
+
+
 def test_more_rows_start_from_a_regression(sentences, files, tmp_path, monkeypatch):
     monkeypatch.setattr(rules, "FEW_ROWS", 1)
     recipe, made = decided(sentences, files["train"], tmp_path)
