@@ -12,14 +12,14 @@ from pydantic import Field, model_validator
 from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options, Value, Values
 from warmstart.recipe.recipe import put
+from warmstart.recipe.study_claims import Names, StudyClaim, StudyCurve, StudyFullSize, StudyPublished
 from warmstart.storage.yaml_files import read_yaml
 
 FILE, FOLDER = "study.yaml", "studies"
-Names = list[str]
 
 
 class StudySet(Options):
-    """A labelled set: one CSV file of training rows, one of test rows."""
+    """A labelled set: one CSV or JSONL file of training rows, one of test rows."""
 
     about: str = ""
     """What it is, in a few words."""
@@ -29,8 +29,8 @@ class StudySet(Options):
     """The file of test rows."""
     sizes: Annotated[Names, Field(min_length=1)]
     """The sizes that are measured on it."""
-    task: Literal["classify", "score"] = "classify"
-    """Whether rows have a label or a number."""
+    task: str = "classify"
+    """What is learned: `classify`, `score`, or any other task for methods that have no peers."""
     pairs: bool = False
     """Whether rows are pairs of texts."""
     recipe: Values = {}
@@ -48,8 +48,18 @@ class StudySize(Options):
     """Rows of each label. Default: all."""
     rows: Annotated[int, Field(ge=1)] | None = None
     """Rows at most. Default: no limit."""
+    share: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Share of the rows, of each label alike and at least one of each. Default: all."""
+    fixed: bool = False
+    """Whether every seed has the rows as they are in the file, in that order, instead of a draw of its own."""
     seeds: Annotated[int, Field(ge=1)] = 3
     """How many seeds are measured."""
+
+    @model_validator(mode="after")
+    def _one_way_to_draw(self) -> Self:
+        if self.fixed and (self.per_label or self.rows or self.share):
+            raise ValueError("fixed: the file has the rows; leave per_label, rows and share out")
+        return self
 
 
 class StudyMethod(Options):
@@ -110,6 +120,14 @@ class Study(Options):
     """Recipe fields with their values: every combination is a method as well, named by its values."""
     peers: dict[str, StudyPeer] = {}
     """What they are measured beside."""
+    published: list[StudyPublished] = []
+    """Published figures, shown beside ours."""
+    claims: list[StudyClaim] = []
+    """What the figures are to bear out or not."""
+    curve: StudyCurve | None = None
+    """A chart of the scores along an axis of numbers. Default: a chart of how far methods are behind the best."""
+    full_size: StudyFullSize | None = None
+    """The size of the published experiment."""
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
@@ -122,7 +140,20 @@ class Study(Options):
         for name, method in measured.items():
             _check_names(f"{name}.sets", method.sets or [], self.sets)
             _check_names(f"{name}.sizes", method.sizes or [], self.sizes)
+        self._check_what_is_said(measured)
         return self
+
+    def _check_what_is_said(self, measured: Collection[str]) -> None:
+        """Refuse names in claims, published figures and the curve that the study does not have."""
+        for number, claim in enumerate(self.claims, 1):
+            _check_names(f"claims.{number}", [claim.ahead, *claim.of], measured)
+            _check_names(f"claims.{number}.sets", claim.sets or [], self.sets)
+            _check_names(f"claims.{number}.sizes", claim.sizes or [], self.sizes)
+        for table in self.published:
+            _check_names(f"published, {table.source}", table.figures, measured)
+        if self.curve is not None:
+            _check_names("curve.points", self.curve.points, {*measured, *self.sizes})
+            _check_names("curve.lines", self.curve.lines, measured)
 
     def all_methods(self) -> dict[str, StudyMethod]:
         """The methods that are named, and every combination of the axes."""

@@ -23,12 +23,13 @@ from warmstart.runtime.environment import environment
 from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.artifacts import checksum
 from warmstart.storage.locks import try_lock
-from warmstart.studies.cells import Cell, Measurement, StudyPart, measurements
+from warmstart.studies.cells import Cell, Measurement, StudyPart, cells, measurements
 from warmstart.studies.draws import write_draw
 from warmstart.studies.figures import FigureFile, KeptResult
 from warmstart.studies.peers import peer_result, run_peer
 
 VERSIONS = ("torch", "transformers")
+PRECISIONS = ("bf16", "fp32", "fp16")
 PAUSE = 2.0
 """Seconds between two looks at measurements that other processes have taken."""
 
@@ -57,14 +58,24 @@ class StudyRunner:
             waiting = [one for one, mine in zip(waiting, tried, strict=True) if not mine]
 
     def kept(self, one: Measurement) -> KeptResult | None:
-        """The figures of a measurement, where they are of today's settings."""
+        """The figures of a measurement, where they are of today's settings and of this machine's precision."""
         return self.figures(one.cell).read().get((one.method, self._key(one)))
 
     def results(self, part: StudyPart) -> dict[Cell, list[KeptResult]]:
-        """All figures of a part that are there, by cell."""
+        """All figures of a part that are there, by cell; of another precision where there are none of this machine's.
+
+        A machine without fast bf16 can so write the page of figures from one that has it.
+        """
         results: dict[Cell, list[KeptResult]] = {}
+        kept = {cell: self.figures(cell).read() for cell in cells(self.study, part)}
         for one in measurements(self.study, part):
-            if (result := self.kept(one)) is not None:
+            if all(method != one.method for method, _ in kept[one.cell]):
+                continue  # without its rows: they may not be prepared
+            keys = (self._key(one, precision) for precision in (None, *PRECISIONS))
+            result = next(
+                (kept[one.cell][one.method, key] for key in keys if (one.method, key) in kept[one.cell]), None
+            )
+            if result is not None:
                 results.setdefault(one.cell, []).append(result)
         return results
 
@@ -101,7 +112,8 @@ class StudyRunner:
         else:
             (result,) = repeat(recipe, {one.method: {}}, [one.seed], folder, silent, keep="numbers")
             spent = _cpu_seconds() - began
-        self.figures(one.cell).keep(result, key, spent)
+        precision = "" if one.method in self.study.peers else self._precision(recipe)
+        self.figures(one.cell).keep(result, key, spent, precision)
 
     def recipe(self, one: Measurement) -> Recipe:
         """The complete recipe of a measurement; a peer's says what rows there are, and how answers are measured."""
@@ -123,8 +135,15 @@ class StudyRunner:
             "max_tokens": recipe.window.max_tokens or 128,
         }
 
-    def _key(self, one: Measurement) -> str:
-        """All that a figure depends on, in a few characters."""
+    def _precision(self, recipe: Recipe) -> str:
+        return str(resolve_precision(recipe.training.precision, load_config(self.model)))
+
+    def _key(self, one: Measurement, precision: str | None = None) -> str:
+        """All that a figure depends on, in a few characters.
+
+        Args:
+            precision: That of another machine; None for this one's.
+        """
         recipe = self.recipe(one)
         of: Values = {
             "train": _sha256(self._drawn(one)),
@@ -138,15 +157,16 @@ class StudyRunner:
             of |= {
                 "recipe": _own_settings(recipe),
                 "revision": self.study.all_methods()[one.method].revision,
-                "precision": resolve_precision(recipe.training.precision, load_config(self.model)),
+                "precision": precision or self._precision(recipe),
                 **{name: here[name] for name in VERSIONS},
             }
         return hashlib.sha256(json.dumps(of, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
     def _drawn(self, one: Measurement) -> Path:
-        path = self.work / "data" / f"{one.cell.name}-{one.seed}.csv"
+        file = self._file(one.cell, "train")
+        path = self.work / "data" / f"{one.cell.name}-{one.seed}{file.suffix}"
         if not path.is_file():
-            write_draw(self._file(one.cell, "train"), self.study.sizes[one.cell.size], one.seed, path)
+            write_draw(file, self.study.sizes[one.cell.size], one.seed, path)
         return path
 
     def _file(self, cell: Cell, part: str) -> Path:
