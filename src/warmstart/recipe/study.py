@@ -66,7 +66,9 @@ class StudyMethod(Options):
     """A method of ours: fields of a recipe."""
 
     recipe: Values = {}
-    """Recipe fields by dotted key; none for the defaults."""
+    """Recipe fields by dotted key; none for the defaults. Files of stages are relative to `data`."""
+    by_set: dict[str, Values] = {}
+    """More of them on single sets, by the name of the set."""
     revision: int = 0
     """To be raised when the code behind the method changes: figures of another revision are measured again."""
     sets: Names | None = None
@@ -140,6 +142,8 @@ class Study(Options):
         for name, method in measured.items():
             _check_names(f"{name}.sets", method.sets or [], self.sets)
             _check_names(f"{name}.sizes", method.sizes or [], self.sizes)
+        for name, own in self.methods.items():
+            _check_names(f"{name}.by_set", own.by_set, self.sets)
         self._check_what_is_said(measured)
         return self
 
@@ -174,7 +178,7 @@ class Study(Options):
     def fields(self, set_name: str, method: StudyMethod) -> Values:
         """The recipe of a method on a set, as nested values, without its data, its model and its seed."""
         values: Values = {"task": self.sets[set_name].task}
-        for fields in (self.recipe, self.sets[set_name].recipe, method.recipe):
+        for fields in (self.recipe, self.sets[set_name].recipe, method.recipe, method.by_set.get(set_name, {})):
             for key, value in fields.items():
                 put(values, key, value)
         return values

@@ -18,6 +18,7 @@ from warmstart.models.precision import resolve_precision
 from warmstart.options import Values
 from warmstart.pipeline.fingerprint import fingerprint
 from warmstart.recipe import Recipe, flat
+from warmstart.recipe.recipe import stages_from
 from warmstart.recipe.study import Study, StudyMethod
 from warmstart.runtime.environment import environment
 from warmstart.runtime.progress import Progress, silent
@@ -29,7 +30,8 @@ from warmstart.studies.figures import FigureFile, KeptResult
 from warmstart.studies.peers import peer_result, run_peer
 
 VERSIONS = ("torch", "transformers")
-PRECISIONS = ("bf16", "fp32", "fp16")
+PRECISIONS = ("bf16", "fp32", "fp16", "unknown")
+"""Of other machines; unknown where a figure was kept before its precision was."""
 PAUSE = 2.0
 """Seconds between two looks at measurements that other processes have taken."""
 
@@ -110,7 +112,8 @@ class StudyRunner:
             result: RunResult = peer_result(one.method, recipe, written["answers"], written["seconds"], folder)
             spent = float(written["cpu_seconds"])
         else:
-            (result,) = repeat(recipe, {one.method: {}}, [one.seed], folder, silent, keep="numbers")
+            whole = stages_from(recipe, (self.folder / self.study.data).resolve())
+            (result,) = repeat(whole, {one.method: {}}, [one.seed], folder, silent, keep="numbers")
             spent = _cpu_seconds() - began
         precision = "" if one.method in self.study.peers else self._precision(recipe)
         self.figures(one.cell).keep(result, key, spent, precision)
