@@ -6,6 +6,7 @@ One file per cell, one line per measurement. Scores of test rows are kept, never
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,7 @@ class KeptResult(RunResult):
     quality: tuple[float, ...] = ()
     """The score of each."""
     cpu_seconds: float = 0.0
-    """CPU time of training and predicting."""
+    """CPU time of training and predicting; NaN where it is not known."""
     precision: str = ""
     """The floating-point precision it was trained with; unknown of a peer, and of figures from before it was kept."""
 
@@ -107,7 +108,7 @@ def _result(line: Values) -> KeptResult:
         folder=Path(),
         part="test",
         metrics={},
-        cpu_seconds=line["cpu_seconds"],
+        cpu_seconds=math.nan if line["cpu_seconds"] is None else line["cpu_seconds"],
         precision=_precision(line),
         of=tuple(map(str, range(len(scores)))),
         quality=tuple(scores),

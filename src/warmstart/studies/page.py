@@ -180,10 +180,11 @@ def _signed(estimate: MeanEstimate) -> str:
 def _provenance(command: str, results: Results) -> str:
     here = environment()
     versions = ", ".join(f"{name} {here['versions'][name]}" for name in ("torch", "transformers"))
-    hours = sum(row.cpu_seconds for rows in results.values() for row in rows) / 3600
+    seconds = [row.cpu_seconds for rows in results.values() for row in rows if row.cpu_seconds == row.cpu_seconds]
     count = sum(map(len, results.values()))
     precisions = Counter(row.precision for rows in results.values() for row in rows if row.precision)
-    in_precision = "".join(f", {number} in {name}" for name, number in sorted(precisions.items()))
+    hours = sum(seconds) / 3600
+    in_precision = "".join(f", {number} in {name} precision" for name, number in sorted(precisions.items()))
     return (
         f"*Measured by `{command}`, {count} measurements in {hours:.1f} hours of CPU time{in_precision}; written on "
         f"{date.today().isoformat()}: Python {here['python']}, {versions}; {here['system']}, {here['processor']}.*"
