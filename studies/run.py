@@ -1,8 +1,8 @@
 """Measure studies and write their pages and the summary: `python studies/run.py [NAME ...] [--no-train] [OPTIONS]`.
 
 Without a name, all studies. Options are those of `warmstart study`, such as `--seeds 1` or `--methods plain`. The sets
-are prepared first, and the encoder that a study names is looked for beside the checkout. With `--no-train`, pages are
-written from the figures that are kept.
+are prepared first, and the encoder that a study names is looked for beside the checkout. The pages of all studies and
+the summary are then written from the figures that are kept; with `--no-train`, nothing else is done.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import prepare
 from common import ROOT, weights
 from warmstart.recipe.study import FILE, Study, load_study
 from warmstart.storage.files import write_text
-from warmstart.studies.cells import StudyPart
+from warmstart.studies.cells import Cell, StudyPart
 from warmstart.studies.claims import WORDS, Verdict, judge
+from warmstart.studies.figures import KeptResult
 from warmstart.studies.measure import StudyRunner
+from warmstart.studies.page import write_study_page
 
 ENCODERS = {"sentence-transformers/all-MiniLM-L6-v2": "minilm", "intfloat/e5-small-v2": "e5-small"}
 """Folders of the encoders that studies name."""
@@ -63,34 +66,31 @@ def sets_of(name: str) -> list[str]:
 
 
 def measure(name: str, options: list[str]) -> None:
-    """Measure a study, or what the options leave of it, and write its page."""
-    prepare.main(sets_of(name))
-    model = encoder(load_study(name)[0])
-    command = [sys.executable, "-m", "warmstart.cli.main", "study", name, "--model", model]
-    subprocess.run([*command, "--page", str(RESULTS / f"{name}.md"), *options], check=True, cwd=ROOT)
+    """Measure a study, or what the options leave of it."""
+    command = [sys.executable, "-m", "warmstart.cli.main", "study", name, "--model", encoder(load_study(name)[0])]
+    subprocess.run([*command, *options], check=True)
 
 
-def verdicts(name: str) -> tuple[Study, list[Verdict]]:
-    """What the kept figures of a study say of its claims."""
+def write_page(name: str) -> tuple[Study, list[Verdict]]:
+    """Write the page of a study from the figures that are kept; gives what became of its claims."""
     study, folder = load_study(name)
-    if not (folder / "figures").is_dir():
-        return study, judge(study, {})
-    prepare.main(sets_of(name))
-    runner = StudyRunner(study, folder, encoder(study), ROOT / ".cache" / "studies" / name)
-    return study, judge(study, runner.results(StudyPart()))
+    results: dict[Cell, list[KeptResult]] = {}
+    if (folder / "figures").is_dir():
+        prepare.main(sets_of(name))
+        work = Path(".cache") / "studies" / name
+        results = StudyRunner(study, folder, encoder(study), work).results(StudyPart())
+    write_study_page(study, folder, results, RESULTS / f"{name}.md", f"make results-study STUDY={name}")
+    return study, judge(study, results)
 
 
-def summary() -> str:
+def summary(judged: dict[str, tuple[Study, list[Verdict]]]) -> str:
     """One row a claim."""
-    judged = {name: verdicts(name) for name in names()}
     words = [verdict.word for _, each in judged.values() for verdict in each]
     counts = ", ".join(f"{words.count(word)} {word}" for word in WORDS)
     lines = ["# What held up", "", INTRO, "", f"{len(words)} claims: {counts}.", "", "| study | claim | verdict |"]
     lines.append("| --- | --- | --- |")
-    for name, (study, each) in judged.items():
-        for verdict in each:
-            page = f"[{study.title}]({name}.md)" if (RESULTS / f"{name}.md").is_file() else study.title
-            lines.append(f"| {page} | {verdict.claim.says} | {verdict.word} |")
+    for name, (_, each) in judged.items():
+        lines += [f"| [{name}]({name}.md) | {verdict.claim.says} | {verdict.word} |" for verdict in each]
     return "\n".join([*lines, "", SCRIPTS, ""])
 
 
@@ -102,9 +102,11 @@ def main() -> None:
     os.chdir(ROOT)  # studies are known by their name there
     if unknown := sorted(set(args.names) - set(names())):
         sys.exit(f"no study is called {unknown[0]!r}; there are: {', '.join(names())}")
-    for name in args.names or names():
-        measure(name, options)
-    write_text(RESULTS / "studies.md", summary())
+    if "--no-train" not in options:
+        for name in args.names or names():
+            prepare.main(sets_of(name))
+            measure(name, options)
+    write_text(RESULTS / "studies.md", summary({name: write_page(name) for name in names()}))
 
 
 if __name__ == "__main__":

@@ -12,10 +12,11 @@ from pydantic import Field, model_validator
 from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options, Value, Values
 from warmstart.recipe.recipe import put
+from warmstart.recipe.study_base import FILE, inherited
 from warmstart.recipe.study_claims import Names, StudyClaim, StudyCurve, StudyFullSize, StudyPublished
 from warmstart.storage.yaml_files import read_yaml
 
-FILE, FOLDER = "study.yaml", "studies"
+FOLDER = "studies"
 
 
 class StudySet(Options):
@@ -33,6 +34,8 @@ class StudySet(Options):
     """What is learned: `classify`, `score`, or any other task for methods that have no peers."""
     pairs: bool = False
     """Whether rows are pairs of texts."""
+    columns: dict[str, str] = {}
+    """The column of the files for each of `text`, `pair` and `label` that is named otherwise there; of CSV files."""
     recipe: Values = {}
     """Recipe fields that all methods have on this set, by dotted key."""
     finding: bool = False
@@ -98,6 +101,9 @@ class StudyPeer(Options):
 class Study(Options):
     """Methods measured on the same rows, over sets, sizes and seeds."""
 
+    based_on: str = ""
+    """The folder of another study, relative to this file, whose fields this one has as well where it does not set them.
+    With `sets` of its own, claims about other sets are left out."""
     title: str
     """The title of the page."""
     about: str = ""
@@ -201,4 +207,4 @@ def load_study(name: str | Path, changes: Mapping[str, Value] | None = None) -> 
         known = sorted(path.parent.name for path in Path(FOLDER).glob(f"*/{FILE}"))
         raise RecipeError(f"{name}: there is no {places[1] / FILE}; {nearest(str(name), known) if known else ''}")
     values, lines = read_yaml(folder / FILE)
-    return Study.check({**values, **(changes or {})}, str(folder / FILE), lines), folder
+    return Study.check({**inherited(values, folder), **(changes or {})}, str(folder / FILE), lines), folder

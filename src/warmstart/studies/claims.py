@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
 from warmstart.evaluation.comparison import Comparison, compare, correct
-from warmstart.evaluation.statistics import MeanEstimate
 from warmstart.recipe.study import Study
 from warmstart.recipe.study_claims import StudyClaim
 from warmstart.studies.cells import Cell
@@ -17,7 +16,11 @@ from warmstart.studies.figures import KeptResult
 from warmstart.studies.regret import Results
 
 Word = Literal["holds", "does not show", "contradicted", "not measured"]
-HOLDS, DOES_NOT_SHOW, CONTRADICTED, NOT_MEASURED = WORDS = get_args(Word)
+HOLDS: Word = "holds"
+DOES_NOT_SHOW: Word = "does not show"
+CONTRADICTED: Word = "contradicted"
+NOT_MEASURED: Word = "not measured"
+WORDS = (HOLDS, DOES_NOT_SHOW, CONTRADICTED, NOT_MEASURED)
 ABOUT = """
 A claim is compared over all cells that it is about: paired by seed, the mean over cells, and paired by test row. It
 *holds* if the method is ahead by both, with p values corrected for the number of comparisons of all claims (Holm); it
@@ -109,11 +112,9 @@ def _details(claim: StudyClaim, other: str, pooled: _Pooled | None) -> str:
     if pooled is None:
         return f"{claim.ahead} and {other}: fewer than two seeds of both"
     one = pooled.comparison
-    what = "of runs that did not fail" if claim.measure == "failed" else "points"
+    what = "points of the share of runs that did not fail" if claim.measure == "failed" else "points"
     over = f"{one.seeds.count} seeds" + (f", {pooled.cells} cells" if pooled.cells > 1 else "")
     p = "" if one.p_corrected != one.p_corrected else f", p {one.p_corrected:.3f}"
-    return f"{claim.ahead} is {_signed(one.seeds)} {what} to {other} ({over}{p})"
-
-
-def _signed(estimate: MeanEstimate) -> str:
-    return f"{100 * estimate.mean:+.1f} ({100 * estimate.low:+.1f} to {100 * estimate.high:+.1f})"
+    where = "behind" if one.difference < 0 else "ahead of"
+    bounds = f"{100 * one.seeds.low:+.1f} to {100 * one.seeds.high:+.1f}"
+    return f"{claim.ahead} is {abs(100 * one.difference):.1f} {what} {where} {other} ({bounds}, {over}{p})"

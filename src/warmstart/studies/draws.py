@@ -8,7 +8,7 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from warmstart.errors import RecipeError
@@ -50,21 +50,26 @@ def _label(row: Values) -> str:
     return str(row.get(ANSWER, ""))
 
 
-def write_draw(file: Path, size: StudySize, seed: int, path: Path) -> None:
-    """Write the rows that a seed draws from a CSV or JSONL file to another one of its kind, in one step."""
+def write_draw(file: Path, size: StudySize, seed: int, path: Path, names: Mapping[str, str] | None = None) -> None:
+    """Write the rows that a seed draws from a CSV or JSONL file to another one of its kind, in one step.
+
+    Args:
+        names: The column of the file for each of `text`, `pair` and `label` that is named otherwise there.
+    """
     if file.suffix == JSONL:
         drawn = draw(_json_rows(file), size, seed)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in drawn))
         return
     with file.open(newline="", encoding="utf-8") as content:
+        own = {column: name for name, column in (names or {}).items()}
         reader = csv.DictReader(content)
-        rows = list(reader)
-        columns = list(reader.fieldnames or ())
+        rows = [{own.get(column, column): cell for column, cell in row.items()} for row in reader]
+        columns = [own.get(column, column) for column in reader.fieldnames or ()]
     if ANSWER not in columns or not rows:
         raise RecipeError(
             f"{file}: found {len(rows)} rows with the columns {', '.join(columns) or 'none'}; expected rows with a "
-            f"column {ANSWER}"
+            f"column {ANSWER}; where it is named otherwise, set columns of the set to {{{ANSWER}: NAME}}"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     text = io.StringIO()

@@ -19,7 +19,7 @@ from warmstart.options import Values
 from warmstart.pipeline.fingerprint import fingerprint
 from warmstart.recipe import Recipe, flat
 from warmstart.recipe.recipe import stages_from
-from warmstart.recipe.study import Study, StudyMethod
+from warmstart.recipe.study import Study, StudyMethod, StudySize
 from warmstart.runtime.environment import environment
 from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.artifacts import checksum
@@ -123,7 +123,7 @@ class StudyRunner:
         method = self.study.all_methods().get(one.method, StudyMethod())
         values = self.study.fields(one.cell.set, method)
         columns = {"columns": {"pair": "pair"}} if self.study.sets[one.cell.set].pairs else {}
-        files = {"train": str(self._drawn(one)), "test": str(self._file(one.cell, "test"))}
+        files = {"train": str(self._drawn(one)), "test": str(self._test(one.cell))}
         data = {**columns, **values.get("data", {}), **files}
         whole = {**values, "model": self.model, "seed": one.seed, "data": data}
         return Recipe.check(whole, f"{self.folder}: {one.method}")
@@ -150,7 +150,7 @@ class StudyRunner:
         recipe = self.recipe(one)
         of: Values = {
             "train": _sha256(self._drawn(one)),
-            "test": _sha256(self._file(one.cell, "test")),
+            "test": _sha256(self._test(one.cell)),
             "model": _fingerprint(self.model),
         }
         if (peer := self.study.peers.get(one.method)) is not None:
@@ -169,7 +169,18 @@ class StudyRunner:
         file = self._file(one.cell, "train")
         path = self.work / "data" / f"{one.cell.name}-{one.seed}{file.suffix}"
         if not path.is_file():
-            write_draw(file, self.study.sizes[one.cell.size], one.seed, path)
+            columns = self.study.sets[one.cell.set].columns
+            write_draw(file, self.study.sizes[one.cell.size], one.seed, path, columns)
+        return path
+
+    def _test(self, cell: Cell) -> Path:
+        """The file of test rows, or a copy of it whose columns are named as peers expect it."""
+        file, columns = self._file(cell, "test"), self.study.sets[cell.set].columns
+        if not columns:
+            return file
+        path = (self.work / "data" / f"{cell.set}-test.csv").resolve()
+        if not path.is_file():
+            write_draw(file, StudySize(fixed=True), 0, path, columns)
         return path
 
     def _file(self, cell: Cell, part: str) -> Path:

@@ -24,7 +24,7 @@ from warmstart.studies.regret import CellMeans, Results, ahead_of, cell_means, m
 READING = "reading.md"
 """What the tables say, in plain words, written by hand after looking at them; in the study's folder."""
 ABOUT = """
-Every method has the same training rows and the same test rows; each seed draws its own training rows. A mean is
+Every method has the same training rows and the same test rows{draws}. A mean is
 followed by its 95% confidence interval and, in parentheses, the number of seeds. Each difference has two intervals:
 would it show up with other training rows and seeds, and on other test rows of this kind? p is the larger of two p
 values (paired t test over seeds, permutation test over rows), corrected for the number of comparisons of the cell
@@ -49,11 +49,18 @@ def write_study_page(study: Study, folder: Path, results: Results, page: Path, c
         *_chart(study, results, page.with_suffix(".svg")),
         published_table(study, results),
         _source(study),
-        ABOUT if results else "",
+        _about(study, results),
         *(_table(study, cell, rows) for cell, rows in results.items()),
         _provenance(command, results),
     ]
     write_text(page, "\n\n".join(block for block in blocks if block) + "\n")
+
+
+def _about(study: Study, results: Results) -> str:
+    """How the tables are read; nothing without any."""
+    fixed = all(study.sizes[cell.size].fixed for cell in results)
+    draws = ", and so has every seed" if fixed else "; each seed draws its own training rows"
+    return ABOUT.replace("{draws}", draws) if results else ""
 
 
 def _claims(study: Study, results: Results) -> str:
@@ -62,7 +69,7 @@ def _claims(study: Study, results: Results) -> str:
         return ""
     lines = ["| claim | verdict | what was measured |", "| --- | --- | --- |"]
     for verdict in judge(study, results):
-        source = verdict.claim.source or study.source.strip()
+        source = verdict.claim.source
         says = f"{verdict.claim.says} ({source})" if source else verdict.claim.says
         lines.append(f"| {says} | **{verdict.word}** | {verdict.details} |")
     return "\n".join([*lines, "", ABOUT_CLAIMS])
@@ -156,9 +163,8 @@ def _table(study: Study, cell: Cell, rows: Sequence[KeptResult]) -> str:
     ]
     for name, own in sorted(by_method.items(), key=lambda pair: -summarize(pair[1]).all.mean):
         seconds = sum(row.cpu_seconds for row in own) / len(own)
-        lines.append(
-            f"| {name} | {mean_with_interval(summarize(own))} | {_difference(against.get(name))} | {seconds:.0f} |"
-        )
+        cost = "–" if seconds != seconds else f"{seconds:.0f}"
+        lines.append(f"| {name} | {mean_with_interval(summarize(own))} | {_difference(against.get(name))} | {cost} |")
     return "\n".join(lines)
 
 
@@ -183,9 +189,9 @@ def _provenance(command: str, results: Results) -> str:
     seconds = [row.cpu_seconds for rows in results.values() for row in rows if row.cpu_seconds == row.cpu_seconds]
     count = sum(map(len, results.values()))
     precisions = Counter(row.precision for rows in results.values() for row in rows if row.precision)
-    hours = sum(seconds) / 3600
+    time = f" in {sum(seconds) / 3600:.1f} hours of CPU time" if seconds else ""
     in_precision = "".join(f", {number} in {name} precision" for name, number in sorted(precisions.items()))
     return (
-        f"*Measured by `{command}`, {count} measurements in {hours:.1f} hours of CPU time{in_precision}; written on "
+        f"*Measured by `{command}`, {count} measurements{time}{in_precision}; written on "
         f"{date.today().isoformat()}: Python {here['python']}, {versions}; {here['system']}, {here['processor']}.*"
     )
