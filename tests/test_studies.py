@@ -287,6 +287,7 @@ def test_the_learning_curve_on_ones_own_file_takes_a_few_lines(tmp_path, encoder
         "sets: {messages: {train: messages.csv, test: messages_test.csv, sizes: [4%, 10%], "
         "columns: {text: message, label: topic}}}\n"
         "recipe: {window.max_tokens: 16, training.max_steps: 2}\n"
+        "full_size: null\n"
     )
     made = runner(folder, encoder)
     part = StudyPart(methods=("plain", "defaults", "tfidf"), seeds=1)
