@@ -16,7 +16,8 @@ from pathlib import Path
 
 import prepare
 from common import ROOT, weights
-from warmstart.recipe.study import FILE, Study, load_study
+from warmstart.recipe.study import Study, load_study
+from warmstart.recipe.study_base import FILE
 from warmstart.storage.files import write_text
 from warmstart.studies.cells import Cell, StudyPart
 from warmstart.studies.claims import WORDS, Verdict, judge

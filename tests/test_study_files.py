@@ -7,7 +7,8 @@ import pytest
 from warmstart import tasks
 from warmstart.recipe import Recipe, load_recipe
 from warmstart.recipe.recipe import stages_from
-from warmstart.recipe.study import FILE, Study, load_study
+from warmstart.recipe.study import Study, load_study
+from warmstart.recipe.study_base import FILE
 
 ROOT = Path(__file__).resolve().parents[1]
 STUDIES = sorted(path.parent for path in (ROOT / "studies").glob(f"*/{FILE}"))
