@@ -96,14 +96,18 @@ bench-corpus:  ## Memory of a pre-training on a corpus of N= documents and on on
 results-scratch:  ## A small encoder from nothing but wikitext-2 (N= optimizer steps). About half an hour.
 	@$(PYTHON) benchmarks/scratch.py $(SIZE)
 
+.PHONY: results-study
+results-study:  ## A study of studies/, its page and the summary (STUDY=truncation; ARGS="--seeds 1" measures a part). About an hour; resumes.
+	@OMP_NUM_THREADS=1 $(PYTHON) studies/run.py $(STUDY) $(ARGS) --json
+
+.PHONY: results-studies
+results-studies:  ## The pages of all studies and their summary, from the figures that are kept.
+	@OMP_NUM_THREADS=1 $(PYTHON) studies/run.py --no-train --json
+
 .PHONY: results-defaults
 results-defaults:  ## What `fit` gives with no option set, beside what else could be used (ARGS="--sets trec --seeds 2"). Hours; resumes.
 	@$(PYTHON) studies/prepare.py
 	@OMP_NUM_THREADS=1 $(PYTHON) -m warmstart.cli.main study defaults --model $$(../shared/weights/get.py minilm) $(ARGS) --json
-
-.PHONY: results-stages
-results-stages:  ## What a stage before the fine-tuning is worth (N= seeds; ARGS="--sets rt --variants plain"). Hours.
-	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/stages.py $(SIZE) $(ARGS)
 
 FASTAI =
 

@@ -16,11 +16,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+import yaml
 from pydantic import BaseModel
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
 REFERENCE = Path(__file__).parent / "reference"
+EVIDENCE = Path(__file__).parent / "evidence.yaml"
 SOURCE = ROOT / "src" / "warmstart"
 
 
@@ -33,15 +35,21 @@ _CLASSES = {
     "size": ("warmstart.recipe.study", "StudySize"),
     "method": ("warmstart.recipe.study", "StudyMethod"),
     "peer": ("warmstart.recipe.study", "StudyPeer"),
+    "published": ("warmstart.recipe.study_claims", "StudyPublished"),
+    "claim": ("warmstart.recipe.study_claims", "StudyClaim"),
+    "curve": ("warmstart.recipe.study_claims", "StudyCurve"),
+    "fullsize": ("warmstart.recipe.study_claims", "StudyFullSize"),
 }
 """Options classes whose fields are a table."""
 _AT_BUILD_ONLY = "public"
 """Its text is a directive to mkdocstrings, which says nothing in a checkout."""
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in what is generated; mkdocs calls this for every page."""
-    return _PLACE.sub(lambda match: _make(match[1]), markdown)
+def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
+    """Fill in what is generated, and what a guide rests on; mkdocs calls this for every page."""
+    filled = _PLACE.sub(lambda match: _make(match[1]), markdown)
+    guide = re.fullmatch(r"howto/([\w-]+)\.md", page.file.src_uri) if page is not None else None
+    return f"{filled}\n\n*Evidence: {_rests_on(evidence_of('advice')[guide[1]])}.*\n" if guide else filled
 
 
 def written(markdown: str) -> str:
@@ -62,8 +70,34 @@ def _make(name: str) -> str:
     """What is generated under a name."""
     makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "faults": faults, "results": results, "exits": exits}
     makers |= {"labelling": labelling, "pretraining": pretraining, "packages": packages, "imports": imports}
-    makers |= {"public": public, "schedules": schedules}
+    makers |= {"public": public, "schedules": schedules, "evidence": evidence}
     return makers[name]() if name in makers else _options(*_CLASSES[name])
+
+
+def evidence_of(part: str) -> dict[str, Any]:
+    """What is said of the defaults, the rules or the advice to rest on."""
+    content: dict[str, dict[str, Any]] = yaml.safe_load(EVIDENCE.read_text(encoding="utf-8"))
+    return content[part]
+
+
+def evidence() -> str:
+    """What every default, rule and guide rests on."""
+    parts = {"Defaults of fit": "defaults", "Rules": "rules", "How-to guides": "advice"}
+    heads = {"defaults": "field", "rules": "constant", "advice": "guide"}
+    sections = []
+    for title, part in parts.items():
+        link = "[{0}](../howto/{0}.md)" if part == "advice" else "`{0}`"
+        rows = [(link.format(name), _rests_on(said)) for name, said in evidence_of(part).items()]
+        sections.append(f"## {title}\n\n{_table((heads[part], 'evidence'), rows)}")
+    return "\n\n".join(sections)
+
+
+def _rests_on(said: Any) -> str:
+    """The measurement behind something, or that there is none."""
+    if isinstance(said, str):
+        return f"none. {said[:1].upper()}{said[1:]}"
+    page = f"[{_title(RESULTS / (said['page'] + '.md'))}](../results/{said['page']}.md)"
+    return f"{page}, row *{said['row']}*: {said['says']}"
 
 
 def public() -> str:

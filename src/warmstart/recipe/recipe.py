@@ -248,14 +248,19 @@ def _from(recipe: Recipe, folder: Path) -> Recipe:
     data = recipe.data
     parts = {part: _part_from(getattr(data, part), folder) for part in FILES}
     model, *models = (_model_from(name, folder) for name in (recipe.model, *recipe.models))
-    stages = [stage.model_copy(update=_stage_from(stage, folder)) for stage in recipe.stages]
-    changed: Values = {"model": model, "models": models, "data": data.model_copy(update=parts), "stages": stages}
+    changed: Values = {"model": model, "models": models, "data": data.model_copy(update=parts)}
     if recipe.forgetting is not None:
         forgetting = recipe.forgetting
         reference = _model_from(forgetting.reference, folder) if forgetting.reference else None
         texts = _part_from(forgetting.text, folder)
         changed["forgetting"] = forgetting.model_copy(update={"text": texts, "reference": reference})
-    return recipe.model_copy(update=changed)
+    return stages_from(recipe.model_copy(update=changed), folder)
+
+
+def stages_from(recipe: Recipe, folder: Path) -> Recipe:
+    """The same recipe with the relative paths in its stages taken from a folder."""
+    stages = [stage.model_copy(update=_stage_from(stage, folder)) for stage in recipe.stages]
+    return recipe.model_copy(update={"stages": stages})
 
 
 def _model_from(name: str, folder: Path) -> str:
