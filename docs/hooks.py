@@ -62,7 +62,7 @@ def _make(name: str) -> str:
     """What is generated under a name."""
     makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "faults": faults, "results": results, "exits": exits}
     makers |= {"labelling": labelling, "pretraining": pretraining, "packages": packages, "imports": imports}
-    makers |= {"public": public, "schedules": schedules}
+    makers |= {"public": public, "schedules": schedules, "synonyms": synonyms}
     return makers[name]() if name in makers else _options(*_CLASSES[name])
 
 
@@ -254,6 +254,16 @@ def faults() -> str:
     return "\n\n".join(parts)
 
 
+def synonyms() -> str:
+    """What other libraries call each recipe field."""
+    from warmstart.recipe.synonyms import RECIPE
+
+    fields: dict[str, list[str]] = {}
+    for name, field in RECIPE.items():
+        fields.setdefault(field, []).append(f"`{name}`")
+    return _table(("here", "elsewhere"), [(f"`{field}`", ", ".join(names)) for field, names in fields.items()])
+
+
 def results() -> str:
     """A list of the result pages, by title."""
     pages = sorted(page for page in RESULTS.glob("*.md") if page.name != "index.md")
@@ -285,8 +295,9 @@ def schedules() -> str:
     drawing = file.getvalue()[file.getvalue().index("<svg") :].replace("#000000", "currentColor")
     about = "The six learning rate schedules, with 10% warm-up and lr_ratio 32."
     drawing = drawing.replace("<svg ", f'<svg role="img" aria-label="{about}" style="max-width:100%;height:auto" ', 1)
-    # A blank line would end the HTML block.
-    return "\n".join(line for line in drawing.splitlines() if line.strip())
+    # Markdown takes a <style> out of an <svg>, which is no block to it, and closes the drawing there; in a <figure>,
+    # which is one, all stays as it is.
+    return f"<figure>\n{drawing}\n</figure>"
 
 
 _HEAD = ("field", "type", "default", "meaning")
