@@ -242,3 +242,7 @@ bench-predict:  ## Answers beside the bare engine and a plain pipeline over N= r
 .PHONY: proof-same-answers
 proof-same-answers:  ## Every task on N= rows by every engine: the same labels, numbers within 1e-4. About 10 minutes.
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/same_answers.py $(SIZE)
+
+.PHONY: proof-site
+proof-site:  ## Every page of the built site in Chromium (N= pages): nothing overflows, no figure is blank, no link broken, axe finds nothing.
+	@$(PROOF) proofs/site_pages.py $(SIZE)

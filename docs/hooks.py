@@ -39,8 +39,10 @@ _AT_BUILD_ONLY = "public"
 """Its text is a directive to mkdocstrings, which says nothing in a checkout."""
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Fill in what is generated; mkdocs calls this for every page."""
+    if page.file.src_uri.startswith("results/"):
+        page.meta["hide"] = ["toc"]  # room for tables
     return _PLACE.sub(lambda match: _make(match[1]), markdown)
 
 
@@ -264,11 +266,34 @@ def synonyms() -> str:
     return _table(("here", "elsewhere"), [(f"`{field}`", ", ".join(names)) for field, names in fields.items()])
 
 
+_GALLERY = {
+    "Accuracy": "craft defaults plain tasks stages thresholds diagnosis statistics forgetting explain scratch "
+    "round-trips",
+    "Speed": "train step overhead predict features plan memory corpus long long-recurrent",
+    "Reliability": "kill kill-defaults kill-recurrent three-stages sweep exactly-once outage corrupt verify full-disk "
+    "order same-answers readers faults first-minutes import report site unchanged",
+    "Security": "hostile secrets server",
+}
+"""The result pages by what they are about, the most important first; others are listed under `More`."""
+
+
 def results() -> str:
-    """A list of the result pages, by title."""
-    pages = sorted(page for page in RESULTS.glob("*.md") if page.name != "index.md")
-    lines = [f"- [{_title(page)}]({page.name})" for page in pages]
-    return "\n".join(lines) or "There are none yet."
+    """The result pages by subject, each with its title and its conclusion."""
+    pages = {page.stem: page for page in sorted(RESULTS.glob("*.md")) if page.name != "index.md"}
+    groups = {title: [name for name in names.split() if name in pages] for title, names in _GALLERY.items()}
+    groups["More"] = [name for name in pages if all(name not in names for names in groups.values())]
+    return "\n\n".join(
+        f"## {title}\n\n" + "\n".join(f"- **[{_title(pages[name])}]({name}.md).** {conclusion(name)}" for name in names)
+        for title, names in groups.items()
+        if names
+    )
+
+
+def conclusion(name: str) -> str:
+    """What a result page opens with: the first sentence below its title."""
+    paragraph = (RESULTS / f"{name}.md").read_text(encoding="utf-8").split("\n\n")[1]
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
+    return re.split(r"(?<=[\w*%)`]\.)(?=\s+[A-Z`*\d])", text)[0]
 
 
 def schedules() -> str:
