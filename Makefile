@@ -40,6 +40,14 @@ docs:  ## Build the documentation into site/.
 reference:  ## Write what the code says of its options into docs/reference/; a test keeps the pages so.
 	$(PYTHON) docs/hooks.py
 
+.PHONY: packages
+packages:  ## Build the sdist and the wheel into dist/ and check their metadata. Needs build and twine.
+	python3 -m build && python3 -m twine check --strict dist/*.whl dist/*.tar.gz
+
+.PHONY: audit
+audit:  ## Known vulnerabilities of the pinned versions, and dist/sbom.json. Needs pip-audit and a network.
+	mkdir -p dist && python3 -m pip_audit -r constraints.txt --no-deps --disable-pip -f cyclonedx-json -o dist/sbom.json
+
 .PHONY: clean
 clean:  ## Remove what was built.
 	rm -rf site dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

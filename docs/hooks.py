@@ -1,7 +1,7 @@
 """Parts of pages that are generated from the code: `<!-- generate: NAME -->` calls NAME when the site is built.
 
-`make reference` also writes them into the pages of docs/reference/, up to `<!-- end: NAME -->`, for those who read them
-in a checkout; a test keeps them equal to the code.
+`make reference` also writes them into the pages of docs/reference/ and the comparison, up to `<!-- end: NAME -->`, for
+those who read them in a checkout; a test keeps them equal to the code.
 """
 
 from __future__ import annotations
@@ -18,10 +18,15 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+sys.path.insert(0, str(Path(__file__).parent))
+from comparison import against
+
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
 REFERENCE = Path(__file__).parent / "reference"
 SOURCE = ROOT / "src" / "warmstart"
+WRITTEN = [*sorted(REFERENCE.glob("*.md")), Path(__file__).parent / "explanation" / "why.md"]
+"""Pages that are complete in a checkout, too."""
 
 
 _PLACE = re.compile(r"<!-- generate: (\w+) -->(?:.*?<!-- end: \1 -->)?", re.DOTALL)
@@ -39,10 +44,11 @@ _AT_BUILD_ONLY = "public"
 """Its text is a directive to mkdocstrings, which says nothing in a checkout."""
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
     """Fill in what is generated; mkdocs calls this for every page."""
-    if page.file.src_uri.startswith("results/"):
-        page.meta["hide"] = ["toc"]  # room for tables
+    if page and page.file.src_uri.startswith("results/"):
+        columns = max((line.count("|") for line in markdown.splitlines() if line.startswith("| ")), default=0)
+        page.meta["hide"] = ["toc", "navigation"] if columns > 12 else ["toc"]  # room for tables
     return _PLACE.sub(lambda match: _make(match[1]), markdown)
 
 
@@ -65,6 +71,8 @@ def _make(name: str) -> str:
     makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "faults": faults, "results": results, "exits": exits}
     makers |= {"labelling": labelling, "pretraining": pretraining, "packages": packages, "imports": imports}
     makers |= {"public": public, "schedules": schedules, "synonyms": synonyms}
+    if name.startswith("against_"):
+        return against(name.removeprefix("against_"))
     return makers[name]() if name in makers else _options(*_CLASSES[name])
 
 
@@ -426,5 +434,5 @@ def _title(page: Path) -> str:
 
 
 if __name__ == "__main__":
-    for page in sorted(REFERENCE.glob("*.md")):
+    for page in WRITTEN:
         page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")

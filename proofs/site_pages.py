@@ -29,6 +29,7 @@ from warmstart.report.pdf import find_browser
 PLACE = Path(os.environ.get("PICTURES") or ROOT / ".cache" / "proof-site")
 SMALLEST = 40
 """Pixels; smaller drawings are icons of the theme."""
+COLOURS = ["color-contrast", "link-in-text-block"]
 HOST = "http://127.0.0.1"
 
 MEASURE = """() => {
@@ -124,14 +125,20 @@ def served(site: Path) -> Iterator[str]:
         server.server_close()
 
 
-def look(tab: Any, address: str, page: str, axe: str, pictures: Path | None = None) -> list[View]:
-    """Open a page once and look at it at both widths and in both themes."""
+def look(tab: Any, address: str, page: str, axe: str | None, pictures: Path | None = None) -> list[View]:
+    """Open a page once and look at it at both widths and in both themes.
+
+    Args:
+        axe: The text of axe-core; None to leave it out.
+        pictures: Where to save pictures of the whole page.
+    """
     requests: list[str] = []
     tab.on("request", lambda request: requests.append(request.url))
     tab.emulate_media(color_scheme=THEMES[0])
     tab.set_viewport_size({"width": WIDTHS[0], "height": 900})
     tab.goto(address + page)
-    tab.evaluate(axe)
+    if axe is not None:
+        tab.evaluate(axe)
     views = []
     for width in WIDTHS:
         tab.set_viewport_size({"width": width, "height": 900})
@@ -141,18 +148,35 @@ def look(tab: Any, address: str, page: str, axe: str, pictures: Path | None = No
             view.blank, view.figures = blank_figures(tab)
             if pictures is not None:
                 name = page.rstrip("/").replace("/", "-") or "index"
-                tab.screenshot(
-                    path=str(pictures / f"{name}-{width}-{theme}.jpg"), full_page=True, quality=60, type="jpeg"
-                )
-            # Only the rules about colours can find something else in another theme.
-            rules = {} if theme == THEMES[0] else {"runOnly": ["color-contrast", "link-in-text-block"]}
-            for violation in tab.evaluate("rules => axe.run(rules)", rules)["violations"]:
-                nodes = violation["nodes"]
-                about = f"{violation['impact']} {violation['id']}, {len(nodes)}"
-                view.violations.append(f"{about}: {' '.join(nodes[0]['html'].split())[:120]}")
+                picture = str(pictures / f"{name}-{width}-{theme}.jpg")
+                tab.screenshot(path=picture, full_page=True, quality=60, type="jpeg")
+            if axe is not None:
+                view.violations = violations(tab, width, theme, whole=not page)
             views.append(view)
     views[0].requests = [url for url in requests if not url.startswith((address, "data:", "blob:"))]
     return views
+
+
+def violations(tab: Any, width: int, theme: str, whole: bool) -> list[str]:
+    """What axe-core finds, without what it has seen already, as that takes most of the time.
+
+    Colours do not depend on the width, and nothing but colours on the theme. Rows of a table are alike, so the first ten
+    stand for all; the navigation is the same on every page, and looked at on the `whole` one.
+    """
+    first = {"light": theme == THEMES[0], "wide": width == WIDTHS[0]}
+    if not any(first.values()):
+        return []
+    exclude = [["tbody tr:nth-child(n+11)"], *([] if whole else [[".md-sidebar--primary"]])]
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if not first["light"]:
+        options["runOnly"] = COLOURS
+    elif not first["wide"]:
+        options["rules"] = {rule: {"enabled": False} for rule in COLOURS}
+    results = tab.evaluate("([exclude, options]) => axe.run({exclude}, options)", [exclude, options])["violations"]
+    return [
+        f"{rule['impact']} {rule['id']}, {len(rule['nodes'])}: {' '.join(rule['nodes'][0]['html'].split())[:120]}"
+        for rule in results
+    ]
 
 
 def blank_figures(tab: Any) -> tuple[list[str], int]:
@@ -184,7 +208,7 @@ def build(folder: Path) -> Path:
     return folder
 
 
-def look_at_all(site: Path, pages: list[str], axe: str, pictures: Path | None) -> Iterator[View]:
+def look_at_all(site: Path, pages: list[str], axe: str | None, pictures: Path | None) -> Iterator[View]:
     """Every page at both widths and in both themes."""
     with served(site) as address, chromium() as browser:
         context = browser.new_context(bypass_csp=True, service_workers="block")

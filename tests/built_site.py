@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def built_site(folder: Path) -> Path:
-    """The folder of the built site: `site/` where it is newer than all it is made from, else a new build in `folder`."""
+    """The folder of the built site: `site/` if it is newer than all it is made from, else a new build in `folder`."""
     index = ROOT / "site" / "search" / "search_index.json"
     sources = [ROOT / "mkdocs.yml", ROOT / "pyproject.toml", *(ROOT / "src").rglob("*.py")]
     sources += [path for path in (ROOT / "docs").rglob("*") if path.is_file() and path.suffix != ".pyc"]

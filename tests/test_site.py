@@ -50,7 +50,24 @@ def test_the_gallery_has_every_result_once_with_its_conclusion(hooks):
         opening = plain(page.split("\n\n")[1])
         assert line.endswith(headline), name
         assert opening.startswith(headline), f"{name} does not open with {headline!r}"
-        assert headline[-1] == "." and 40 < len(headline) < 400, f"{name} opens with no sentence: {headline!r}"
+        assert headline.endswith("."), f"{name} opens with no sentence: {headline!r}"
+        assert 40 < len(headline) < 400, f"{name} opens with too few words, or too many: {headline!r}"
+
+
+def test_the_comparison_has_no_number_but_those_of_the_results(hooks):
+    page = (ROOT / "docs" / "explanation" / "why.md").read_text(encoding="utf-8")
+    by_hand = re.sub(r"<!-- generate: .*?<!-- end: \w+ -->", "", page, flags=re.S).partition("# ")[2]
+    assert re.findall(r"\d", by_hand) == []
+    blocks = re.findall(r"<!-- generate: against_(\w+) -->\n(.*?)<!-- end", page, flags=re.S)
+    measured = {tool: block for tool, block in blocks if "Not measured here" not in block}
+    assert {"trainer", "transformers", "sentence_transformers", "tfidf", "frozen"} <= set(measured)
+    assert {"spacy", "flair", "autogluon", "fastai", "simpletransformers", "llm"} <= {tool for tool, _ in blocks}
+    for tool, block in measured.items():
+        results = (ROOT / "docs" / "results" / re.search(r"results/([\w-]+\.md)", block)[1]).read_text(encoding="utf-8")
+        rows = [line.strip("|").split("|")[1:] for line in block.splitlines() if line.startswith("|")][2:]
+        assert rows, tool
+        cells = [cell.strip() for row in rows for cell in row]
+        assert [cell for cell in cells if f"| {cell} |" not in results] == [], tool
 
 
 @pytest.mark.parametrize("wrong", ["gone/", "howto/plan/#gone", "../images/gone.png"])
