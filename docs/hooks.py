@@ -271,7 +271,9 @@ def synonyms() -> str:
     fields: dict[str, list[str]] = {}
     for name, field in RECIPE.items():
         fields.setdefault(field, []).append(f"`{name}`")
-    return _table(("here", "elsewhere"), [(f"`{field}`", ", ".join(names)) for field, names in fields.items()])
+    # The columns of a file are a mapping below one field.
+    here = {field: f"`{field.replace('data.columns.', 'data.columns: ')}`" for field in fields}
+    return _table(("here", "elsewhere"), [(here[field], ", ".join(names)) for field, names in fields.items()])
 
 
 _GALLERY = {

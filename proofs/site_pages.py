@@ -126,7 +126,7 @@ def served(site: Path) -> Iterator[str]:
 
 
 def look(tab: Any, address: str, page: str, axe: str | None, pictures: Path | None = None) -> list[View]:
-    """Open a page once and look at it at both widths and in both themes.
+    """Open a page in both themes and look at it at both widths.
 
     Args:
         axe: The text of axe-core; None to leave it out.
@@ -134,22 +134,20 @@ def look(tab: Any, address: str, page: str, axe: str | None, pictures: Path | No
     """
     requests: list[str] = []
     tab.on("request", lambda request: requests.append(request.url))
-    tab.emulate_media(color_scheme=THEMES[0])
-    tab.set_viewport_size({"width": WIDTHS[0], "height": 900})
-    tab.goto(address + page)
-    if axe is not None:
-        tab.evaluate(axe)
     views = []
-    for width in WIDTHS:
-        tab.set_viewport_size({"width": width, "height": 900})
-        for theme in THEMES:
-            tab.emulate_media(color_scheme=theme)
+    for theme in THEMES:
+        tab.emulate_media(color_scheme=theme)
+        tab.goto(address + page)  # the theme asks for the colours when a page is opened
+        if axe is not None:
+            tab.evaluate(axe)
+        for width in WIDTHS:
+            tab.set_viewport_size({"width": width, "height": 900})
             view = View(page or "index", width, theme, **tab.evaluate(MEASURE))
             view.blank, view.figures = blank_figures(tab)
             if pictures is not None:
                 name = page.rstrip("/").replace("/", "-") or "index"
-                picture = str(pictures / f"{name}-{width}-{theme}.jpg")
-                tab.screenshot(path=picture, full_page=True, quality=60, type="jpeg")
+                tab.evaluate("window.scrollTo(0, 0)")
+                tab.screenshot(path=str(pictures / f"{name}-{width}-{theme}.png"), full_page=True)
             if axe is not None:
                 view.violations = violations(tab, width, theme, whole=not page)
             views.append(view)
@@ -160,8 +158,8 @@ def look(tab: Any, address: str, page: str, axe: str | None, pictures: Path | No
 def violations(tab: Any, width: int, theme: str, whole: bool) -> list[str]:
     """What axe-core finds, without what it has seen already, as that takes most of the time.
 
-    Colours do not depend on the width, and nothing but colours on the theme. Rows of a table are alike, so the first ten
-    stand for all; the navigation is the same on every page, and looked at on the `whole` one.
+    Colours do not depend on the width, and nothing but colours on the theme. Rows of a table are alike, so the first
+    ten stand for all; the navigation is the same on every page, and looked at on the `whole` one.
     """
     first = {"light": theme == THEMES[0], "wide": width == WIDTHS[0]}
     if not any(first.values()):
@@ -212,6 +210,7 @@ def look_at_all(site: Path, pages: list[str], axe: str | None, pictures: Path | 
     """Every page at both widths and in both themes."""
     with served(site) as address, chromium() as browser:
         context = browser.new_context(bypass_csp=True, service_workers="block")
+        context.set_default_timeout(180_000)  # on a busy machine, a page takes its time
         # Nothing from elsewhere; and not the search, whose index would be built anew for every page.
         context.route(lambda url: not url.startswith((address, "data:", "blob:")), lambda route: route.abort())
         context.route("**/search_index.json", lambda route: route.abort())
