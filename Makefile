@@ -40,6 +40,10 @@ docs:  ## Build the documentation into site/.
 reference:  ## Write what the code says of its options into docs/reference/; a test keeps the pages so.
 	$(PYTHON) docs/hooks.py
 
+.PHONY: notebooks
+notebooks:  ## The tutorials as executed Jupyter notebooks in notebooks/ (ARGS="--write-only"). Needs the extra notebooks and the Hub.
+	$(PYTHON) docs/notebooks.py $(ARGS)
+
 .PHONY: packages
 packages:  ## Build the sdist and the wheel into dist/ and check their metadata. Needs build and twine.
 	python3 -m build && python3 -m twine check --strict dist/*.whl dist/*.tar.gz
