@@ -40,6 +40,18 @@ docs:  ## Build the documentation into site/.
 reference:  ## Write what the code says of its options into docs/reference/; a test keeps the pages so.
 	$(PYTHON) docs/hooks.py
 
+.PHONY: notebooks
+notebooks:  ## The tutorials as executed Jupyter notebooks in notebooks/ (ARGS="--write-only"). Needs the extra notebooks and the Hub.
+	$(PYTHON) docs/notebooks.py $(ARGS)
+
+.PHONY: packages
+packages:  ## Build the sdist and the wheel into dist/ and check their metadata. Needs build and twine.
+	python3 -m build && python3 -m twine check --strict dist/*.whl dist/*.tar.gz
+
+.PHONY: audit
+audit:  ## Known vulnerabilities of the pinned versions, and dist/sbom.json. Needs pip-audit and a network.
+	mkdir -p dist && python3 -m pip_audit -r constraints.txt --no-deps --disable-pip -f cyclonedx-json -o dist/sbom.json
+
 .PHONY: clean
 clean:  ## Remove what was built.
 	rm -rf site dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
@@ -246,3 +258,7 @@ bench-predict:  ## Answers beside the bare engine and a plain pipeline over N= r
 .PHONY: proof-same-answers
 proof-same-answers:  ## Every task on N= rows by every engine: the same labels, numbers within 1e-4. About 10 minutes.
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/same_answers.py $(SIZE)
+
+.PHONY: proof-site
+proof-site:  ## Every page of the built site in Chromium (N= pages): nothing overflows, no figure is blank, no link broken, axe finds nothing.
+	@$(PROOF) proofs/site_pages.py $(SIZE)
