@@ -22,7 +22,7 @@ from warmstart.data.findings import Findings, from_json
 from warmstart.data.joins import TEXT_SCHEMA
 from warmstart.data.row_conversion import RowConverter
 from warmstart.data.schema import Row, Schema, Value
-from warmstart.data.source import FileColumn, Source, row_unit
+from warmstart.data.source import FileColumn, Source, row_unit, stored
 from warmstart.errors import DataError, Location, nearest
 from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.artifacts import checksum
@@ -202,15 +202,16 @@ class _CheckedRows:
     def check(self, rows: Iterable[Mapping[str, Value]]) -> Iterator[Row]:
         """Yield each row with the values that the schema promises."""
         converter: RowConverter | None = None
+        given: list[str] = []
         for number, row in enumerate(rows, 1):
             if converter is None:
-                chosen = [column for column in self.schema if column.required or column.name in row]
-                self.columns = [column.name for column in chosen]
+                given = [column.name for column in self.schema.read_from(row)]
+                columns = [FileColumn(stored(column), column.name) for column in self.schema.read_from(row)]
+                self.columns = self.schema.stored_names([column.target.name for column in columns])
                 self.defaults = self.schema.defaults(self.columns)
-                columns = [FileColumn(column, column.name) for column in chosen]
-                converter = RowConverter(columns, None, self.schema.check)
+                converter = RowConverter(columns, None, self.schema)
             try:
-                values = _convert(row, self.columns, converter)
+                values = _convert(row, given, converter)
             except Fault as fault:
                 raise fault.at(Location(self.name, number, "row ")) from None
             yield {**values, **self.defaults, "file": 0, "line": number}
