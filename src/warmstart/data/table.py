@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warmstart.data import row_cache
-from warmstart.data.arrow_files import Batch, arrow_schema, column_batches, write_arrow
+from warmstart.data.arrow_files import Batch, arrow_schema, column_batches, open_arrow, write_arrow
 from warmstart.data.fault_handling import Droppable
 from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings, from_json
@@ -166,6 +166,43 @@ def extended(table: Table, rows: Sequence[int], columns: Mapping[str, list[Value
 
     data = write_arrow(parts(), path, _extended_schema(chosen, columns))
     return Table(data, table.files, checksum(path)["sha256"], table.units, table.documents)
+
+
+def joined(
+    first: Table,
+    second: Table,
+    names: Sequence[str],
+    path: Path,
+    filled: Mapping[str, tuple[str, Callable[[Value], Value]]],
+    write: bool = True,
+) -> Table:
+    """The rows of two tables, one after the other, stored at `path`; each row still knows where it came from.
+
+    Args:
+        names: The columns to keep.
+        filled: Of columns that one of the tables lacks, the column that they follow from, and how.
+        write: Whether to write the file, which is there otherwise.
+    """
+
+    def parts() -> Iterator[Batch]:
+        for rows, before in ((first, 0), (second, len(first.files))):
+            own = [name for name in names if name in rows.rows.column_names]
+            for arrays in rows.arrays([*own, "file", "line"], size=1000):
+                batch: Batch = {
+                    name: array.to_pylist() for name, array in zip([*own, "file", "line"], arrays, strict=True)
+                }
+                batch["file"] = [file + before for file in batch["file"]]
+                for name in names:
+                    if name not in own:
+                        source, fill = filled.get(name, (own[0], lambda _: None))
+                        batch[name] = [fill(value) for value in batch[source]]
+                yield {name: batch[name] for name in [*names, "file", "line"]}
+
+    types = {field.name: field.type for rows in (first, second) for field in rows.rows.features.arrow_schema}
+    schema = pa.schema([(name, types[name]) for name in [*names, "file", "line"]])
+    data = write_arrow(parts(), path, schema) if write else open_arrow(path)
+    digest = hashlib.sha256(" ".join([first.fingerprint, second.fingerprint, *names]).encode()).hexdigest()
+    return Table(data, (*first.files, *second.files), digest, (*first.units, *second.units), first.documents)
 
 
 def _extended_schema(table: Table, columns: Mapping[str, list[Value]]) -> pa.Schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NotRequired, Self, cast
 
 import torch
 from torch.nn import functional as F
@@ -54,6 +54,7 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
     auto_class = "AutoModelForSequenceClassification"
     answer_fields = ("label", "labels")
     row_score_name = "mean F1 of a row's labels"
+    taught_columns: ClassVar[Mapping[str, str]] = {soft_labels.PROBABILITIES: soft_labels.PROBABILITIES}
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NotRequired, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, Self, cast
 
 import torch
 
@@ -49,6 +49,7 @@ class Score(Task[ScoreOptions, ScoreFeature]):
     headline = "pearson"
     answer_fields = ("score",)
     row_score_name = "minus the mean absolute error of a row"
+    taught_columns: ClassVar[Mapping[str, str]] = {"label": "score"}
 
     def __init__(self, options: ScoreOptions, pair: bool) -> None:
         super().__init__(options, pair)
