@@ -191,7 +191,7 @@ def test_what_cannot_be_distilled_is_refused_in_words(student, change, said, fil
 def test_a_task_that_cannot_be_distilled_names_those_that_can(teacher, texts):
     stage = {"distil": {"teacher": teacher, "texts": texts}}
     recipe = make_recipe({"model": "m", "task": "span", "data.train": "t.json", "stages": [stage]})
-    with pytest.raises(RecipeError, match="span cannot be distilled; classify, .*score.* can"):
+    with pytest.raises(RecipeError, match=r"span cannot be distilled; classify, .*score.* can"):
         distil.distil_identity(recipe.stages[0].distil, recipe)
 
 
