@@ -26,8 +26,6 @@ def keep_layers(model: nn.Module, count: int, choice: LayerChoice = "lowest") ->
     """
     layers = LayerMap.of(model)
     blocks = [group.module for group in layers.blocks if group.module is not None]
-    if count > len(blocks):
-        raise RecipeError(f"layers.num_layers: found {count}, but the encoder has {len(blocks)} blocks")
     holders = [
         (parent, name)
         for parent in model.modules()
@@ -40,6 +38,8 @@ def keep_layers(model: nn.Module, count: int, choice: LayerChoice = "lowest") ->
     if differ or not holders or not counted or any(group.runs != 1 for group in layers.blocks):
         kind = getattr(layers.config, "model_type", "this architecture")
         raise RecipeError(f"layers.num_layers: the blocks of {kind} are not a list of which some can be removed")
+    if count > len(blocks):
+        raise RecipeError(f"layers.num_layers: found {count}, but the encoder has {len(blocks)} blocks")
     kept = chosen_layers(len(blocks), count, choice)
     for parent, name in holders:
         setattr(parent, name, nn.ModuleList([blocks[number] for number in kept]))

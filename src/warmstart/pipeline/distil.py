@@ -21,7 +21,7 @@ from warmstart.deploy.label.worker import model_fingerprint
 from warmstart.errors import RecipeError
 from warmstart.inference.folders import model_folder
 from warmstart.pipeline.prepare import Parts, fit_task, grouping_columns
-from warmstart.pipeline.stage_store import Identity
+from warmstart.pipeline.stage_store import Identity, unfinished_answers
 from warmstart.recipe import DistilOptions, Recipe
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
@@ -52,7 +52,7 @@ def distil_identity(options: DistilOptions, recipe: Recipe) -> Identity:
 
 def answer_texts(options: DistilOptions, recipe: Recipe, folder: Path, progress: Progress) -> None:
     """Have the teacher answer the texts, each exactly once, into a folder; what was stopped goes on shard by shard."""
-    work = folder.with_name(f".{folder.name}.{ANSWERS}")
+    work = unfinished_answers(folder)
     manifest = label(
         options.teacher,
         _source(options, recipe),
@@ -79,7 +79,7 @@ def with_teacher_rows(recipe: Recipe, parts: Parts, folder: Path, work: Path, pr
 
     Args:
         folder: What `answer_texts` wrote.
-        work: A folder for files that are not needed afterwards.
+        work: A folder for files that are not needed afterwards; the main process writes them, and goes first.
     """
     task = fit_task(recipe, parts)
     schema, labelled = task.schema(task.options), parts.tables["train"]
@@ -139,8 +139,7 @@ def _read_answers(task: AnyTask, schema: Schema, folder: Path, cache: Path, prog
     own = pq.read_schema(files[0]).names
     inputs = {name: name for name in schema.without_answers().names if name in own}
     source = Source(tuple(files), {**inputs, **type(task).taught_columns})
-    with processes.main_process_first():
-        return table.load(source, schema, cache, Findings(), progress=progress)
+    return table.load(source, schema, cache, Findings(), progress=progress)
 
 
 def _check_labels(recipe: Recipe, parts: Parts, taught: Table, schema: Schema) -> None:

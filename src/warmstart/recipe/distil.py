@@ -21,8 +21,8 @@ class DistilOptions(Options):
     teacher: str
     """The teacher: a finished run of the same task, or its model folder."""
     texts: str | FileOptions
-    """The texts that it answers: a file, or a folder of files, in the columns of the training rows; or a mapping with
-    `file` and `columns`. Texts that are in dev or test are left out."""
+    """The texts that it answers: a file, or a folder of files, with the columns that `data.columns` names; or a mapping
+    with `file` and `columns`. Texts that are in dev or test are left out."""
     engine: str = "torch"
     """The inference engine of the teacher, as in `predict --engine`."""
     precision: str = "fp32"
