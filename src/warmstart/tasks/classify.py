@@ -18,6 +18,7 @@ from warmstart.tasks.shared.classify_options import ClassifyOptions
 from warmstart.tasks.shared.error_tables import share, table
 from warmstart.tasks.shared.explained_outputs import log_odds
 from warmstart.tasks.shared.failures import why_no_better_than_constant
+from warmstart.tasks.shared.label_columns import label_columns
 from warmstart.tasks.shared.label_thresholds import choose_threshold
 from warmstart.tasks.shared.labels import LABEL_ANSWER, LabelMap
 from warmstart.tasks.shared.pair_encoder import reads_separately
@@ -78,7 +79,7 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
     @classmethod
     def schema(cls, options: ClassifyOptions) -> Schema:
         kind: Literal["label", "labels"] = "labels" if options.multi_label else "label"
-        return Schema((TEXT, PAIR, *soft_labels.label_columns(kind, "the label")))
+        return Schema((TEXT, PAIR, *label_columns(kind, "the label")))
 
     @classmethod
     def from_answers(

@@ -30,6 +30,7 @@ from warmstart.tasks.shared import metrics, soft_labels
 from warmstart.tasks.shared.entity_markers import TYPES, marked
 from warmstart.tasks.shared.error_tables import table
 from warmstart.tasks.shared.failures import why_no_better_than_constant
+from warmstart.tasks.shared.label_columns import label_columns
 from warmstart.tasks.shared.labels import LABEL_ANSWER, LabelMap
 from warmstart.tasks.shared.marked_text import TOKENS, Part, appended, tokenized
 from warmstart.tasks.shared.text_inputs import flat, pad, pad_labels
@@ -115,7 +116,7 @@ class Relate(Task[RelateOptions, RelateFeature]):
                     "second", "ranges", "the position of the second entity, in a text without marks", required=False
                 ),
                 *(types if options.typed_markers else ()),
-                *soft_labels.label_columns("label", "the relation, such as Cause-Effect(e1,e2)"),
+                *label_columns("label", "the relation, such as Cause-Effect(e1,e2)"),
             ),
             _check_relation,
         )
@@ -199,8 +200,8 @@ class Relate(Task[RelateOptions, RelateFeature]):
     def collate(self, features: Sequence[RelateFeature], tokenizer: PreTrainedTokenizerBase) -> Batch:
         batch: Batch = pad(features, tokenizer)
         if "labels" in features[0]:
-            name = "soft" if "soft" in features[0] else "labels"
-            batch["labels"] = torch.tensor([feature[name] for feature in features])
+            soft = "soft" in features[0]
+            batch["labels"] = torch.tensor([feature["soft"] if soft else feature["labels"] for feature in features])
         if "marks" in features[0]:
             batch["marks"] = pad_labels([feature["marks"] for feature in features], tokenizer, 0)
         return batch

@@ -12,9 +12,9 @@ from warmstart.errors import ModelError
 from warmstart.tasks.base import Answer, Averaging, Batch, Columns, ErrorTable, Outputs, Task, TextFeature
 from warmstart.tasks.shared import metrics
 from warmstart.tasks.shared.error_tables import quantiles, table
+from warmstart.tasks.shared.label_columns import label_columns
 from warmstart.tasks.shared.pair_encoder import PairOptions, reads_separately
 from warmstart.tasks.shared.prompts import PROMPT
-from warmstart.tasks.shared.soft_labels import label_columns
 from warmstart.tasks.shared.text_inputs import PAIR, TEXT, encode_texts, pad
 from warmstart.tasks.shared.token_origins import FeatureOrigins, text_origins
 from warmstart.text.windows import Window

@@ -1,4 +1,4 @@
-"""Soft labels of a row: the columns that hold them, the target that they are, and the loss against it."""
+"""Soft labels of a row: the target that they are, and the loss against it."""
 
 from __future__ import annotations
 
@@ -8,29 +8,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from warmstart.data.schema import Column, ColumnKind
-
-PROBABILITIES, VOTES = "probabilities", "votes"
-MEANING = "the probability of each label, instead of the label"
-
-
-def label_columns(kind: ColumnKind, meaning: str) -> tuple[Column, ...]:
-    """The column of a hard answer, and the columns of soft labels from which it follows where they are given."""
-    label = Column("label", kind, meaning, answer=True, follows_from=(PROBABILITIES, VOTES))
-    if kind == "labels":
-        return label, Column(PROBABILITIES, "marginals", MEANING, answer=True, required=False)
-    return (
-        label,
-        Column(PROBABILITIES, "probabilities", MEANING, answer=True, required=False),
-        Column(
-            VOTES,
-            "votes",
-            "the labels that annotators gave, instead of the label",
-            answer=True,
-            required=False,
-            stored_as=PROBABILITIES,
-        ),
-    )
+from warmstart.tasks.shared.label_columns import PROBABILITIES as PROBABILITIES
 
 
 def is_soft(answer: Any) -> bool:
