@@ -23,6 +23,6 @@ def label_columns(kind: ColumnKind, meaning: str) -> tuple[Column, ...]:
         kind: `labels` for any number of them, which have no votes; `any` where it is not known yet which it is.
     """
     label = Column("label", kind, meaning, answer=True, follows_from=(PROBABILITIES, VOTES))
-    each = "marginals" if kind in {"labels", "any"} else "probabilities"
+    each: ColumnKind = "marginals" if kind in {"labels", "any"} else "probabilities"
     soft = Column(PROBABILITIES, each, _MEANING, answer=True, required=False)
     return (label, soft) if kind == "labels" else (label, soft, _VOTES)
