@@ -81,10 +81,7 @@ def run_recipe(
                 check_before_stages(prompted, parts)
         start = _run_stages(prompted, stages, progress, resume_anyway)
         with processes.main_process_first():
-            for stage in stages:
-                if stage.distil is not None:
-                    parts = with_teacher_rows(start, parts, stage.folder, work, progress)
-            parts, held = hold_out_queries(start, parts)
+            parts, held = hold_out_queries(start, _with_teacher(start, parts, stages, work, progress))
             begin = partial(_begin, folder, recipe, parts, stages) if main else _nothing
             decision = with_rules(start, parts, load_config(start.model))
             last = last_model(stages)
@@ -184,6 +181,16 @@ def _run_stages(recipe: Recipe, stages: list[EarlierStage], progress: Progress, 
             _run_stage(recipe, stage, progress, anyway)
     last = last_model(stages)
     return recipe.alone(str(last.model) if last else recipe.model)
+
+
+def _with_teacher(
+    recipe: Recipe, parts: Parts, stages: Sequence[EarlierStage], work: Path, progress: Progress
+) -> Parts:
+    """The parts with the answers of a teacher among the training rows, where the recipe has one."""
+    for stage in stages:
+        if stage.distil is not None:
+            return with_teacher_rows(recipe, parts, stage.folder, work, progress)
+    return parts
 
 
 def _run_stage(recipe: Recipe, stage: EarlierStage, progress: Progress, anyway: Iterable[str]) -> None:
