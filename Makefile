@@ -235,6 +235,10 @@ proof-diagnosis:  ## Flipped labels are found, an over-trained model is calibrat
 proof-report:  ## Reports of N= tasks opened in Chromium: nothing fetched, nothing overflows, axe finds nothing (AXE_CORE=).
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/report.py $(SIZE)
 
+.PHONY: results-distil
+results-distil:  ## Students with and without a teacher (N= seeds; ARGS="--sets banking77 --students minilm"). Days; resumes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/distil.py $(SIZE) $(ARGS)
+
 .PHONY: results-heads
 results-heads:  ## Every head and layer of fine-tuned encoders off (N= seeds; ARGS="--sets trec --rows 200"). Hours; resumes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/heads.py $(SIZE) $(ARGS)

@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from contracts.test_every_task import CASES, fit
 from tiny import WORDS, save_tiny
 from warmstart.deploy.export.compare_answers import CLOSE, AnswerComparison, compare_answers
-from warmstart.deploy.export.export_run import export
+from warmstart.experiments.export_run import export
 from warmstart.inference.predictor import Predictor
 
 Answers = Sequence[Mapping[str, Any]]

@@ -225,3 +225,11 @@ def test_the_stages_of_ulmfit_end_with_their_scores(sample):
     asked = ("--sets", "trec-100", "--variants", "from nothing,ULMFiT")
     figures = sample("ulmfit", 1, *asked, WARMSTART_BENCH_TINY="1")
     assert all(0 < figures["trec-100"][name] < 1 for name in ("from nothing", "ULMFiT"))
+
+
+def test_students_end_with_their_scores(sample):
+    figures = sample("distil", 1, "--sets", "banking77", "--teachers", "e5-small", WARMSTART_BENCH_TINY="1")
+    assert len(figures) == 3
+    for one in figures.values():
+        assert set(one) == {"teacher", "without", "with"}
+        assert all(run["rows_per_second"] > 0 for run in one.values())

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from warmstart import tasks
 from warmstart.data.frames import is_frame, store_frame
 from warmstart.data.source import is_data_file
-from warmstart.deploy.export.export_run import export
 from warmstart.diagnosis.run_inspector import RunInspector
 from warmstart.errors import RecipeError
 from warmstart.evaluation.run import RunFolder
 from warmstart.experiments.compare_runs import RunComparison, compare_runs
 from warmstart.experiments.encoder_choice import choose_encoder
 from warmstart.experiments.evidence import run_repeated
+from warmstart.experiments.export_run import export
 from warmstart.inference.features import Extractor, Vectors
 from warmstart.inference.predictor import Predictor, Text
 from warmstart.options import Value, Values, fields_of, name_here

@@ -135,7 +135,7 @@ def _build(reading: Reading, folder: Path, bar: Bar, before: Stamps) -> None:
     """Read the source and publish its rows as a folder."""
     source, schema = reading.source, reading.schema
     findings = Findings()
-    names = [column.target.name for column in file_columns(source, schema)]
+    names = schema.stored_names([column.target.name for column in file_columns(source, schema)])
     names += schema.defaults(names)
     read = iter_rows(source, schema, findings, drop=reading.drop, collect_errors=reading.collect_errors)
     rows = _counted(read, bar)

@@ -185,8 +185,8 @@ def fit_task(recipe: Recipe, parts: Parts, saved: PretrainedConfig | None = None
     """
     kind = tasks.find(recipe.task.name)
     options = tasks.options_of(recipe.task.name, with_prompts(recipe)[0].task.options)
-    answer = kind.schema(options).answer
-    train = parts.tables["train"]
+    schema, train = kind.schema(options), parts.tables["train"]
+    answer = schema.answer_in(train.rows.column_names)
     learned = train.column(answer.name) if answer else ()
     task = kind.from_answers(options, learned, "pair" in train.rows.column_names, saved)
     if isinstance(task, TunesOnDev) and task.needs_dev and "dev" not in parts.tables:
@@ -194,6 +194,7 @@ def fit_task(recipe: Recipe, parts: Parts, saved: PretrainedConfig | None = None
             f"{task.needs_dev}: there are no dev rows to choose it on; set data.dev, or data.split.dev: 0.1"
         )
     for name, part in parts.tables.items():
+        answer = schema.answer_in(part.rows.column_names)
         if name != "train" and answer:
             task.check_answers(part.column(answer.name), part.location)
     return task

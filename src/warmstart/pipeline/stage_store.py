@@ -84,6 +84,11 @@ def stage_folder(store: Path, stage: str, identity: Mapping[str, object]) -> Pat
     return store / f"{stage}-{digest[:16]}"
 
 
+def unfinished_answers(folder: Path) -> Path:
+    """Where a stage distil gathers a teacher's answers until all of them are there."""
+    return folder.with_name(f".{folder.name}.answers")
+
+
 @contextmanager
 def locked_stage(folder: Path, identity: Mapping[str, object]) -> Iterator[None]:
     """Lock a stage while it is trained, refusing where another run trains it; records what it is made from."""
@@ -135,3 +140,4 @@ def remove_stage(stage: StoredStage) -> None:
             raise RunError(f"{stage.folder.name}: {lock_holder(lock)} is training this stage; it is not removed")
         stage.folder.with_name(f"{stage.folder.name}.json").unlink(missing_ok=True)
         shutil.rmtree(stage.folder, ignore_errors=True)
+        shutil.rmtree(unfinished_answers(stage.folder), ignore_errors=True)

@@ -229,6 +229,11 @@ class LayerOptions(Options):
     lr_schedule_per_phase: bool | None = None
     """Whether each phase of `unfreeze` has a learning rate schedule of its own, with a warm-up, as in ULMFiT, instead
     of one schedule over the whole training. Default: `true` with `unfreeze: gradual`, otherwise `false`."""
+    num_layers: Annotated[int, Field(ge=1)] | None = None
+    """How many of the encoder's blocks to keep; the others are removed before training, which gives a smaller and
+    faster model. Default: all."""
+    layer_choice: Literal["lowest", "spread"] = "lowest"
+    """Which blocks `num_layers` keeps: the `lowest`, or blocks `spread` evenly from the first to the last."""
     reinit_top: Annotated[int, Field(ge=0)] = 0
     """How many of the top blocks to re-initialize before training, together with the pooler."""
     reinit_norms: bool = False

@@ -140,6 +140,14 @@ class Recipe(Options):
         return self
 
     @model_validator(mode="after")
+    def _one_teacher(self) -> Self:
+        if sum(stage.distil is not None for stage in self.stages) > 1:
+            raise ValueError("stages: found distil twice; expected one teacher, whose run may be an ensemble")
+        if self.layers.num_layers is not None and self.head.layers != "last":
+            raise ValueError("layers.num_layers removes blocks, and head.layers counts them; leave one of them out")
+        return self
+
+    @model_validator(mode="after")
     def _a_frozen_encoder_gives_one_layer(self) -> Self:
         if self.layers.freeze == "encoder" and self.head.layers == "scalar-mix":
             raise ValueError(
@@ -273,6 +281,9 @@ def _stage_from(stage: StageOptions, folder: Path) -> Values:
     if stage.multitask is not None:
         files = [str(folder / file) for file in stage.multitask.others]
         return {"multitask": stage.multitask.model_copy(update={"others": files})}
+    if stage.distil is not None:
+        teacher, texts = _model_from(stage.distil.teacher, folder), _part_from(stage.distil.texts, folder)
+        return {"distil": stage.distil.model_copy(update={"teacher": teacher, "texts": texts})}
     if stage.pretrain is None or isinstance(stage.pretrain.corpus, str):
         return {}
     corpus: Corpus = {
