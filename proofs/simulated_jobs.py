@@ -31,6 +31,7 @@ from warmstart.experiments.sweep import has_ended, trial_folder
 from warmstart.experiments.sweep_journal import FILE as JOURNAL
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.pipeline.stage_store import is_finished, remove_stage, stored_stages
+from warmstart.storage import folders
 from warmstart.storage.artifacts import MANIFEST, recover, republish, verify
 from warmstart.storage.damages import damages
 from warmstart.storage.files import write_text
@@ -56,6 +57,7 @@ class World:
 
     def use(self, machine: Machine, promises: Promises, reverse: bool = False) -> None:
         self.system.use(machine, reverse)
+        folders._flushed.clear()
         self.stand_ins.promises = promises
 
     @contextmanager
@@ -304,8 +306,6 @@ def _sync(world: World) -> None:
         world.system.machine.disk.sync(node)
 
 
-
-
 JOBS = {
     job.name: job
     for job in (
@@ -319,5 +319,3 @@ JOBS = {
         Job("stage removed", remove_and_fit, check_removed, lambda world: visible(world, CACHE), place_stages, 1),
     )
 }
-
-

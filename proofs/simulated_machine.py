@@ -11,6 +11,7 @@ import os
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from greenlet import GreenletExit, getcurrent, greenlet
@@ -20,6 +21,8 @@ from simulated_disk import KEEPS_ALL, ROOT, Disk, File, Node, Outcome
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EINTR": errno.EINTR}
 MOST_CALLS = 60_000
 """System calls after which a run that does not end is taken to be stuck."""
+NUMBERS = count(1000)
+"""Process numbers, none of them twice."""
 LONGEST = 24 * 3600.0
 """Seconds on the machine's clock after which waiting is taken to be stuck."""
 
@@ -85,7 +88,6 @@ class Machine:
         self.calls = self.names = 0
         self.process: Process | None = None
         self.processes: list[Process] = []
-        self.started = 0
         self.faults: list[str] = []
         self._main: Any = None
         self._patience = 0
@@ -113,8 +115,7 @@ class Machine:
 
     def start(self, work: Callable[[], object]) -> Process:
         """Start a process, which takes its turn with the others."""
-        self.started += 1
-        process = Process(1000 + self.started, work)
+        process = Process(next(NUMBERS), work)
         process.thread = greenlet(lambda: self._live(process))
         self.processes.append(process)
         return process

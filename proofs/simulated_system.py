@@ -15,7 +15,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,8 +117,17 @@ class Entry:
         return status(self.node)
 
 
-class Entries(list):
+class Entries:
     """A listing, which is closed like one of the system."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.entries = iter(entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return self.entries
+
+    def __next__(self) -> Entry:
+        return next(self.entries)
 
     def __enter__(self) -> Entries:
         return self
@@ -183,7 +192,7 @@ class System:
         path = path.rstrip("/")
         names = self.listdir(path)
         nodes = self.machine.disk.folder(path).names
-        return Entries(Entry(path, name, nodes[name]) for name in names if name in nodes)
+        return Entries([Entry(path, name, nodes[name]) for name in names if name in nodes])
 
     def mkdir(self, path: str, mode: int = 0o777, **_: Any) -> None:
         self.machine.enter("mkdir")
@@ -326,9 +335,7 @@ OS = {
 class Flock:
     """What `filelock` does with the system's locks; it also knows threads and forks, which are none here."""
 
-    def __init__(
-        self, path: Path, *, poll_interval: float, on_acquired: Callable[[int], None], **_: Any
-    ) -> None:
+    def __init__(self, path: Path, *, poll_interval: float, on_acquired: Callable[[int], None], **_: Any) -> None:
         self.path, self.poll_interval, self.on_acquired = path, poll_interval, on_acquired
         self.number = 0
 
@@ -366,6 +373,7 @@ class Flock:
 @contextmanager
 def simulated(system: System) -> Iterator[None]:
     """Lead all calls for paths on the simulated disk there, and take time, process numbers and names from it."""
+
     def process_number() -> int:
         process = system.machine.process
         return process.number if process is not None else number
@@ -381,6 +389,7 @@ def simulated(system: System) -> Iterator[None]:
         (builtins, "open", _led(builtins.open, system.open_file)),
         (io, "open", _led(io.open, system.open_file)),
         (fcntl, "flock", _led(fcntl.flock, system.flock)),
+        (os, "access", lambda path, mode: str(path).startswith(ROOT)),
         (os, "getpid", process_number),
         (os, "urandom", randoms),
         (tempfile, "_name_sequence", names()),

@@ -20,6 +20,7 @@ from warmstart.errors import MissingExtraError
 from warmstart.options import Value, Values
 from warmstart.recipe import SearchRange, Sweep
 from warmstart.storage.files import drop_torn_line
+from warmstart.storage.folders import flush_folder
 from warmstart.storage.locks import hold_lock
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Journal:
         self.optuna = load_optuna()
         self.sweep = sweep
         backend = self.optuna.storages.journal.JournalFileBackend(str(folder / FILE), _JournalLock(folder / FILE))
+        flush_folder(folder)  # Optuna flushes what it appends, and not the name of the file
         storage = self.optuna.storages.JournalStorage(backend)
         search = {"sampler": self.optuna.samplers.RandomSampler(), "pruner": _pruner(sweep)}
         try:

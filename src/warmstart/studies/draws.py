@@ -12,6 +12,7 @@ from pathlib import Path
 from warmstart.errors import RecipeError
 from warmstart.recipe.study import StudySize
 from warmstart.storage.files import write_text
+from warmstart.storage.folders import make_folder
 
 ANSWER = "label"
 
@@ -41,7 +42,7 @@ def write_draw(file: Path, size: StudySize, seed: int, path: Path) -> None:
             f"{file}: found {len(rows)} rows with the columns {', '.join(columns) or 'none'}; expected rows with a "
             f"column {ANSWER}"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
