@@ -298,7 +298,6 @@ def place_stages(world: World) -> None:
 
 def place_texts(world: World) -> None:
     place_corpus(world.system.machine)
-    world.stores[:] = [Store(world.system)]
 
 
 def _sync(world: World) -> None:

@@ -93,6 +93,7 @@ class Explorer:
     expected: dict[int, object] = field(default_factory=dict)
     """The result of a job left alone, by the number of its processes."""
     calls: list[Call] = field(default_factory=list)
+    prepared: Disk | None = None
 
     def __post_init__(self) -> None:
         for processes in {1, self.job.processes}:
@@ -107,11 +108,14 @@ class Explorer:
 
     def fresh(self) -> Machine:
         """A machine on which the job can begin."""
-        machine = Machine()
+        if self.prepared is None:
+            machine = Machine()
+            self.world.use(machine, Promises())
+            self.job.prepare(self.world)
+            self.prepared = machine.disk
+        machine = Machine(disk=self.prepared.after(KEEPS_ALL))
         self.world.use(machine, Promises())
         self.world.stores[:] = [Store(self.world.system)]
-        self.job.prepare(self.world)
-        self.world.stand_ins.promises = Promises()
         return machine
 
     def _run(self, machine: Machine, processes: int, schedule: Schedule | None = None) -> list[Process]:
@@ -234,10 +238,15 @@ class Explorer:
                 once[0] = False
                 return Fault(kind, drawn(draw), half=draw.random() < 0.5)
             if errors and draw.random() < errors:
-                return Fault(draw.choice(list(ERRORS)), half=draw.random() < 0.5)
+                return Fault(draw.choice(kinds(call)), half=draw.random() < 0.5)
             return None
 
         return schedule
+
+
+def kinds(call: Call) -> list[str]:
+    """The errors that a system call may end with; Python itself repeats a read that a signal interrupted."""
+    return list(ERRORS) if call.writes else ["EIO"]
 
 
 def _unexpected(ended: list[Process]) -> list[str]:

@@ -24,7 +24,7 @@ TRIALS = 2
 def wanted() -> tuple[Sweep, Recipe, str]:
     """The sweep, its recipe, and how it is written."""
     search = {"training.learning_rate": {"low": 1e-5, "high": 1e-4, "log": True}, "training.batch_size": [8, 16]}
-    values = {"model": "plain", "data.train": ROWS, "data.split.dev": 0.1}
+    values = {"model": "plain", "data.train": ROWS, "data.split.dev": 0.1, "checkpoints.keep_last": 1}
     recipe = make_recipe(values, "recipe")
     sweep, _ = load_sweep(None, {"search": search, "sampler": "random", "trials": TRIALS}, recipe)
     return sweep, recipe, module._complete(sweep, recipe).yaml()

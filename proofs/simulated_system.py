@@ -45,6 +45,7 @@ class Raw(io.RawIOBase):
 
     def __init__(self, system: System, number: int, handle: Handle, mode: str) -> None:
         self.system, self.number, self.handle, self.mode = system, number, handle, mode
+        self.name = str(number)
         self.at = 0
 
     def readable(self) -> bool:
@@ -394,6 +395,7 @@ def simulated(system: System) -> Iterator[None]:
         (os, "urandom", randoms),
         (tempfile, "_name_sequence", names()),
         (shutil, "_use_fd_functions", False),
+        (shutil, "_USE_CP_SENDFILE", False),
         (shutil, "copystat", lambda *_, **__: None),
         (time, "sleep", lambda seconds: system.machine.sleep(seconds)),
         (time, "monotonic", lambda: system.machine.clock),

@@ -224,6 +224,7 @@ def _encoder(model: str) -> str:
 def single(model: str, rate: float = 1e-5) -> Recipe:
     """A recipe of one training."""
     values = {"model": model or "scratch", "data.train": ROWS, "training.learning_rate": rate}
+    values["checkpoints.keep_last"] = 1
     recipe = make_recipe(values, "recipe")
     return recipe.model_copy(update={"from_scratch": FROM_SCRATCH}) if model == "staged" else recipe
 

@@ -16,7 +16,7 @@ from warmstart.recipe import Recipe
 from warmstart.runtime.progress import Progress
 from warmstart.storage.artifacts import verify
 from warmstart.storage.files import link_or_copy
-from warmstart.storage.folders import make_folder
+from warmstart.storage.folders import discard, make_folder
 from warmstart.tasks.shared.saved_task import SavedTask
 
 REUSED = ("stages/*-finetune", BASELINE_FOLDER, FUSION_FOLDER, "predictions*.parquet", "model")
@@ -54,6 +54,7 @@ def reuse_finetuning(done: Path, folder: Path, progress: Progress) -> None:
             target = folder / source.relative_to(done)
             make_folder(target.parent)
             link_or_copy(source, target)
+        discard(folder / "checkpoints")  # of a training of its own that was stopped
         metrics.finish_run(metrics.read_metrics(done / metrics.FILE), folder)
     progress.log(f"the fine-tuning is finished ({done.name}); reused")
 

@@ -41,11 +41,12 @@ def flush_folder(folder: Path) -> None:
 
 def flush_tree(folder: Path) -> None:
     """Wait until everything in a folder is on disk, the files before their names."""
-    for place, _, names in os.walk(folder, topdown=False):
-        for path in (Path(place, name) for name in names):
-            if path.is_file():  # and no link that leads nowhere
-                flush(path)
-        flush_folder(Path(place))
+    for path in sorted(folder.rglob("*"), reverse=True):  # what is in a folder comes before it
+        if path.is_dir():
+            flush_folder(path)
+        elif path.is_file():  # and no link that leads nowhere
+            flush(path)
+    flush_folder(folder)
 
 
 def make_folder(folder: Path, parents: bool = True) -> None:
