@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
+from warmstart.storage.folders import STAGING
+
 ROOT = "/simulated"
 """Where the disk is mounted."""
 CONTENTS = ("new", "old", "torn", "zeros", "hole")
@@ -247,12 +249,16 @@ class Disk:
         return files
 
     def state(self) -> str:
-        """What tells one disk from another: its names and bytes."""
+        """What tells one disk from another: its names and bytes, but not what unfinished files and folders hold."""
         lines: list[str] = []
 
         def walk(folder: Folder, path: str) -> None:
+            if any(name.endswith(STAGING) for name in folder.names):
+                lines.append(f"{path} unfinished")
             for name, node in sorted(folder.names.items()):
                 where = f"{path}/{name}"
+                if name.endswith(STAGING):
+                    continue
                 lines.append(f"{where} {'' if isinstance(node, Folder) else hash(bytes(node.data))}")
                 if isinstance(node, Folder):
                     walk(node, where)

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
@@ -123,6 +122,7 @@ def check_run(world: World, folder: Path) -> list[str]:
 
 
 def fit(world: World, number: int) -> None:
+    """One training."""
     fit_into(world, RUN, "plain")
 
 
@@ -133,6 +133,7 @@ def fit_staged(world: World, number: int) -> None:
 
 
 def check_staged(world: World) -> list[str]:
+    """All runs and all stages that are called finished are complete."""
     lines = [line for name in ("staged", "again", "other") for line in check_run(world, STAGED.with_name(name))]
     for stage in stored_stages(CACHE / "stages") if (CACHE / "stages").is_dir() else ():
         lines += check_stage(stage.folder)
@@ -140,6 +141,7 @@ def check_staged(world: World) -> list[str]:
 
 
 def check_stage(folder: Path) -> list[str]:
+    """A stage that is called finished is complete."""
     if not is_finished(folder):
         return []
     model = folder / "model" / ("model.safetensors" if folder.name.startswith("scratch") else MANIFEST)
@@ -157,12 +159,14 @@ def remove_and_fit(world: World, number: int) -> None:
 
 
 def check_removed(world: World) -> list[str]:
+    """A folder that is called a finished stage is complete, listed or not."""
     folders = (CACHE / "stages").glob("[!.]*-*[!n]") if (CACHE / "stages").is_dir() else ()
     lines = [line for folder in folders if folder.is_dir() for line in check_stage(folder)]
     return lines + check_run(world, STAGED.with_name("later"))
 
 
 def staged_result(world: World) -> object:
+    """The files of all runs and of the store."""
     return visible(world, CACHE, *(STAGED.with_name(name) for name in ("staged", "again", "other")))
 
 
@@ -184,16 +188,20 @@ def check_model(world: World) -> list[str]:
 
 
 def label_here(world: World, number: int) -> None:
+    """Label into a folder."""
     label(OUT)
     world.promises.finished.add(Path(OUT))
 
 
 def label_away(world: World, number: int) -> None:
+    """Label into an object store."""
     label(STORE)
     world.promises.finished.add(Path(STORE))
 
 
 def check_corpus(out: str) -> Callable[[World], list[str]]:
+    """A labelled corpus that has its manifest is complete."""
+
     def check(world: World) -> list[str]:
         folder = Folder(out)
         if folder.read(CORPUS_MANIFEST) is None:
@@ -204,15 +212,18 @@ def check_corpus(out: str) -> Callable[[World], list[str]]:
 
 
 def corpus_result(world: World) -> object:
+    """The files of the labelled corpus."""
     files = visible(world, Path(OUT))
     return {name: data for name, data in files.items() if name != f"{OUT}/lock"}
 
 
 def store_result(world: World) -> object:
+    """The objects of the labelled corpus."""
     return dict(world.stores[-1].objects)
 
 
 def search(world: World, number: int) -> None:
+    """Take part in a sweep."""
     simulated_sweep.search()
     world.promises.finished.add(simulated_sweep.FOLDER)
 
@@ -268,16 +279,19 @@ def measure(world: World, number: int) -> None:
 
 
 def check_figures(world: World) -> list[str]:
+    """Figures that were kept are there."""
     kept = {int(key.removeprefix("key-")) for _, key in FigureFile(FIGURES).read()}
     lost = {int(str(seed)) for seed in world.promises.finished} - kept
     return [f"{FIGURES}: the figures of seed {seed} are gone" for seed in sorted(lost)]
 
 
 def figures_result(world: World) -> object:
+    """Which figures are there."""
     return sorted(FigureFile(FIGURES).read())
 
 
 def place_rows(world: World) -> None:
+    """A file of rows, on disk."""
     world.system.machine.disk.create(ROWS)
     _sync(world)
 
@@ -291,12 +305,14 @@ def place_run(world: World) -> None:
 
 
 def place_stages(world: World) -> None:
+    """A finished run with its stages, on disk."""
     place_rows(world)
     fit_into(world, STAGED, "staged")
     _sync(world)
 
 
 def place_texts(world: World) -> None:
+    """A corpus, on disk."""
     place_corpus(world.system.machine)
 
 

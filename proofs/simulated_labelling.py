@@ -20,7 +20,8 @@ from unittest import mock
 
 from pyarrow import fs
 
-from simulated_disk import ROOT, File, Folder as DiskFolder
+from simulated_disk import ROOT, File
+from simulated_disk import Folder as DiskFolder
 from simulated_machine import Machine, Process
 from simulated_system import System, status
 from simulated_training import digest

@@ -28,7 +28,7 @@ LONGEST = 24 * 3600.0
 
 
 class Killed(BaseException):
-    """This process is no more."""
+    """The process is no more."""
 
 
 class Stuck(BaseException):

@@ -1,4 +1,4 @@
-"""A sweep in miniature: trials of `simulated_training`, with warmstart's own workers, claims and journal, and Optuna."""
+"""A sweep in miniature: trials of `simulated_training`, with warmstart's own workers, claims and journal."""
 
 from __future__ import annotations
 
