@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from warmstart.errors import MissingExtraError
 from warmstart.options import Value, Values
 from warmstart.recipe import SearchRange, Sweep
-from warmstart.storage.files import drop_torn_line
+from warmstart.storage.files import drop_torn_line, torn_at
 from warmstart.storage.folders import flush_folder
 from warmstart.storage.locks import hold_lock
 
@@ -41,8 +41,9 @@ class Journal:
         self.optuna = load_optuna()
         self.sweep = sweep
         lock = _JournalLock(folder / FILE)
-        with lock.held():  # Optuna reads the journal before it writes, and stops at what a power cut left
-            pass
+        if torn_at(folder / FILE) is not None:  # Optuna reads before it writes, and stops at what a power cut left
+            with lock.held():
+                pass
         backend = self.optuna.storages.journal.JournalFileBackend(str(folder / FILE), lock)
         flush_folder(folder)  # Optuna flushes what it appends, and not the name of the file
         storage = self.optuna.storages.JournalStorage(backend)

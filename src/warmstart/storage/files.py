@@ -76,25 +76,30 @@ def json_text(value: object) -> str:
 
 
 def drop_torn_line(path: Path) -> None:
-    """Cut off an append that a kill or a power cut interrupted: a last line without a line end, or with a hole.
+    """Cut off an append that was interrupted; a missing file is left missing."""
+    if (size := torn_at(path)) is not None:
+        os.truncate(path, size)
 
-    A missing file is left missing.
+
+def torn_at(path: Path) -> int | None:
+    """Where an append begins that a kill or a power cut interrupted: a last line without an end, or with a hole.
+
+    None where there is none.
     """
     if not path.is_file():
-        return
-    with path.open("rb+") as file:
-        size = file.seek(0, os.SEEK_END)
-        start = max(size - TAIL, 0)
+        return None
+    with path.open("rb") as file:
+        start = max(file.seek(0, os.SEEK_END) - TAIL, 0)
         file.seek(start)
         tail = file.read()
         hole = tail.find(b"\0")  # bytes that never reached the disk, though what follows them did
         if hole < 0 and (not tail or tail.endswith(b"\n")):
-            return
+            return None
         end = tail.rfind(b"\n", 0, hole if hole >= 0 else len(tail))
         if end < 0 and start:
             file.seek(0)
-            start, end = 0, file.read(start).rfind(b"\n")
-        file.truncate(start + end + 1)
+            return file.read(start).rfind(b"\n") + 1
+    return start + end + 1
 
 
 def link_or_copy(source: Path, target: Path) -> None:
