@@ -169,6 +169,10 @@ proof-outage:  ## A corpus labelled by 3 Ray nodes through N= outages of input a
 proof-server:  ## A server under N= malformed requests, clients that never read, smuggling, overload and kills (ARGS="--parts malformed"). About an hour.
 	@$(PROOF) proofs/server.py $(SIZE) $(ARGS)
 
+.PHONY: proof-simulation
+proof-simulation:  ## Every crash point on a simulated disk, then N= random schedules (SEED= replays one). About an hour of one core.
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/simulation.py $(if $(SEED),--seed $(SEED),$(SIZE)) $(ARGS)
+
 .PHONY: proof-corrupt
 proof-corrupt:  ## N= random corruptions of a checkpoint: none is taken in silence.
 	@$(PROOF) proofs/corrupt.py $(SIZE)

@@ -80,6 +80,14 @@ def test_the_same_again_trains_nothing(fit):
     assert warmstart.load(again.folder).predict(["a good film"])
 
 
+def test_a_reused_fine_tuning_leaves_no_checkpoints_of_its_own(fit, tmp_path):
+    fit("one")
+    with pytest.raises(Crash):
+        fit("two", Trouble(9, crash), reuse_stages=False)
+    assert any((tmp_path / "two" / "checkpoints").iterdir())
+    assert "checkpoints" not in [path.name for path in fit("two").folder.iterdir()]
+
+
 def test_reuse_can_be_refused(fit):
     first = fit("one")
     with pytest.raises(Crash):

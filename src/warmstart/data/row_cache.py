@@ -23,7 +23,8 @@ from warmstart.data.schema import Row, Schema
 from warmstart.data.source import Source, file_columns, format_of, is_hub
 from warmstart.errors import DataError, Location, RunError
 from warmstart.runtime.progress import Bar, Progress
-from warmstart.storage.artifacts import checksum, discard, publish, verify
+from warmstart.storage.artifacts import checksum, publish, verify
+from warmstart.storage.folders import discard
 from warmstart.storage.json_files import JsonObject
 
 ROWS = "rows.arrow"

@@ -43,6 +43,7 @@ from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.artifacts import disk_errors, publish, remove_stale_staging
 from warmstart.storage.cache import cache_folder
 from warmstart.storage.files import link_or_copy, write_json
+from warmstart.storage.folders import discard, make_folder
 from warmstart.tasks.shared.protocols import CountsFindings
 from warmstart.training.callbacks.early_stopping import OnEvaluate
 from warmstart.training.settings import check_trainer_options
@@ -177,7 +178,7 @@ def _run_stages(recipe: Recipe, stages: list[EarlierStage], progress: Progress, 
         progress.log(f"{number:02d}-{stage.name} starts or resumes ({stage.folder.name})")
         with locked_stage(stage.folder, stage.identity):
             if stage.finished and processes.is_main_process():  # and not to be reused
-                shutil.rmtree(stage.folder)
+                discard(stage.folder)
             _run_stage(recipe, stage, progress, anyway)
     last = last_model(stages)
     return recipe.alone(str(last.model) if last else recipe.model)
@@ -230,7 +231,8 @@ def _work_folder(folder: Path) -> Iterator[Path]:
         yield work
         return
     shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
+    make_folder(folder)
+    work.mkdir()
     try:
         yield work
     finally:

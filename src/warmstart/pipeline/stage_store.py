@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from warmstart.evaluation.run import ENVIRONMENT
 from warmstart.runtime import processes
 from warmstart.runtime.environment import environment
 from warmstart.storage.artifacts import MANIFEST
+from warmstart.storage.folders import discard
 from warmstart.storage.locks import lock_holder, try_lock
 
 FORMAT = 1
@@ -138,6 +138,7 @@ def remove_stage(stage: StoredStage) -> None:
     with try_lock(lock) as mine:
         if not mine:
             raise RunError(f"{stage.folder.name}: {lock_holder(lock)} is training this stage; it is not removed")
+        # In this order: a folder without its record would be used, but not be listed.
+        discard(stage.folder)
+        discard(unfinished_answers(stage.folder))
         stage.folder.with_name(f"{stage.folder.name}.json").unlink(missing_ok=True)
-        shutil.rmtree(stage.folder, ignore_errors=True)
-        shutil.rmtree(unfinished_answers(stage.folder), ignore_errors=True)

@@ -50,7 +50,8 @@ def unlist_folders(folder: Path, removed: str) -> None:
         return
     manifest = read_manifest(folder)
     kept = [name for name in manifest[FOLDERS] if name != removed and not name.startswith(f"{removed}/")]
-    write_manifest(folder, {**manifest, FOLDERS: kept})
+    if kept != manifest[FOLDERS]:
+        write_manifest(folder, {**manifest, FOLDERS: kept})
 
 
 def damages(folder: Path) -> list[str]:

@@ -15,6 +15,7 @@ from warmstart.errors import RecipeError
 from warmstart.options import Values
 from warmstart.recipe.study import StudySize
 from warmstart.storage.files import write_text
+from warmstart.storage.folders import make_folder
 
 ANSWER = "label"
 JSONL = ".jsonl"
@@ -71,7 +72,7 @@ def write_draw(file: Path, size: StudySize, seed: int, path: Path, names: Mappin
             f"{file}: found {len(rows)} rows with the columns {', '.join(columns) or 'none'}; expected rows with a "
             f"column {ANSWER}; where it is named otherwise, set columns of the set to {{{ANSWER}: NAME}}"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()

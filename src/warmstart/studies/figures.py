@@ -18,6 +18,7 @@ from warmstart.errors import RunError
 from warmstart.evaluation.run_result import RunResult
 from warmstart.options import Values
 from warmstart.storage.files import write_text
+from warmstart.storage.folders import make_folder
 from warmstart.storage.json_files import read_text
 from warmstart.storage.locks import hold_lock
 
@@ -70,7 +71,7 @@ class FigureFile:
             "cpu_seconds": round(cpu_seconds, 1),
             "scores": _short(result.scores.tolist()) if not result.failed or result.headline else "",
         }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path.parent)
         with hold_lock(self.path.with_name(f".{self.path.name}.lock")):
             others = [line for line in self._lines() if not _replaces(own, line)]
             lines = sorted([*others, own], key=lambda line: (line["method"], line["seed"], _precision(line)))

@@ -88,7 +88,6 @@ class StudyRunner:
     def _try(self, one: Measurement) -> bool:
         """Measure, unless another process does or has just done it; whether it was tried here."""
         lock = self.work / "locks" / one.name
-        lock.parent.mkdir(parents=True, exist_ok=True)
         with try_lock(lock, remove=True) as mine:
             if not mine:
                 return False

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from warmstart.errors import RunError
 from warmstart.storage.artifacts import publish, remove_stale_staging, verify
+from warmstart.storage.folders import discard
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class CheckpointStore:
         remove_stale_staging(self.folder)
         path = self.folder / f"step-{step:09d}"
         if path.exists():  # the training was killed after this save, and has reached the step again
-            shutil.rmtree(path)
+            discard(path)
         with publish(path, {"step": step, "identity": dict(self.identity)}) as staging:
             write(staging)
         for old in self._paths()[self.keep_last :]:
-            shutil.rmtree(old)
+            discard(old)
         return path
 
     def newest(self) -> tuple[Path | None, list[str]]:

@@ -15,6 +15,7 @@ from warmstart.deploy.label.stored_file import StoredFile
 from warmstart.errors import DataError, Location, RecipeError
 from warmstart.storage.artifacts import Checksum
 from warmstart.storage.files import write_bytes
+from warmstart.storage.folders import make_folder
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Folder:
     def create(self) -> None:
         """Make the folder, where folders have to be made."""
         if (folder := self.local) is not None:
-            self._retried(lambda: folder.mkdir(parents=True, exist_ok=True), "")
+            self._retried(lambda: make_folder(folder), "")
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file atomically, replacing one that is there.
@@ -162,9 +163,9 @@ class Folder:
         if (folder := self.local) is not None:
             if self.anchor:  # The folder itself is never made anew: where it is away, it shall come back.
                 for parent in reversed(PurePosixPath(name).parents[:-1]):
-                    (folder / parent).mkdir(exist_ok=True)
+                    make_folder(folder / parent, parents=False)
             else:
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                make_folder((folder / name).parent)
             write_bytes(folder / name, data)
             return
         system, path = self._open
