@@ -5,6 +5,7 @@ The learner is a logistic regression on vectors of a frozen encoder, which a rou
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -132,7 +133,9 @@ def _fit(vectors: Numbers, labels: NDArray[np.str_], start: LogisticRegression |
 
     if start is None or len(start.classes_) != len(np.unique(labels)):
         start = LogisticRegression(C=C, max_iter=300, tol=1e-3, warm_start=True)
-    return start.fit(vectors, labels)
+    # It warns of many labels with few rows each, as every loop starts.
+    with warnings.catch_warnings(action="ignore"):
+        return start.fit(vectors, labels)
 
 
 def _accuracy(model: LogisticRegression, data: LabelledSet) -> float:
