@@ -14,7 +14,7 @@ from warmstart.errors import DataError, RecipeError
 from warmstart.evaluation.run import RunFolder
 
 TRUTH = dict(reviews(200, start=2000))
-UNSURE = "alice lives in tokyo"
+OTHER = "alice lives in tokyo"
 
 
 def call(*words, code=0):
@@ -37,7 +37,7 @@ def write(path, rows):
 @pytest.fixture
 def pool(tmp_path):
     """Rows like those the run knows, one like none of them, one of its training rows, and a near-duplicate."""
-    texts = [*list(TRUTH)[:30], UNSURE, reviews(1)[0][0], f"{UNSURE.upper()} !"]
+    texts = [*list(TRUTH)[:30], OTHER, reviews(1)[0][0], f"{OTHER.upper()} !"]
     return write(tmp_path / "pool.csv", [("id", "text"), *((f"r{n}", text) for n, text in enumerate(texts))])
 
 
@@ -49,12 +49,10 @@ def test_asked_rows_come_back_and_are_trained_on(run, pool, files, tmp_path):
     assert list(rows[0]) == ["id", "text", "label", "row", "predicted_label", "predicted_probability"]
     assert len(rows) == 5
     assert {row["label"] for row in rows} == {""}
-    texts = [row["text"].lower().strip(" !") for row in rows]
-    assert texts.count(UNSURE) == 1  # its near-duplicate was passed over
-    assert reviews(1)[0][0] not in texts  # it is labelled
-    probabilities = {text: answer["probability"] for text, answer in zip(TRUTH, run.predict(list(TRUTH)), strict=True)}
-    least = min(probabilities[text] for text in list(TRUTH)[:30])
-    assert min(float(row["predicted_probability"]) for row in rows) <= least + 1e-6
+    shown = [float(row["predicted_probability"]) for row in rows]
+    assert shown == sorted(shown)  # of two labels, that is the order of the margins
+    answers = run.predict([row["text"] for row in table(pool)])
+    assert shown[0] == pytest.approx(min(answer["probability"] for answer in answers), abs=1e-5)
     assert all(row["row"] == f"{pool}:{int(row['id'][1:]) + 2}" for row in rows)
 
     again = ["fit", run.folder / "recipe.yaml", "--add", out, "--out", tmp_path / "again", "--max-steps", 1]
@@ -70,6 +68,14 @@ def test_asked_rows_come_back_and_are_trained_on(run, pool, files, tmp_path):
     assert parts["train"].rows == 64 + 5
     assert parts["train"].files[-1] == str(out)
     assert parts["test"].fingerprint == run.data.parts["test"].fingerprint
+
+
+def test_what_is_known_and_near_duplicates_are_passed_over(run, pool):
+    asked = warmstart.ask(run.folder, str(pool), 40)
+    texts = [row["text"].lower().strip(" !") for row in asked.rows]
+    assert texts.count(OTHER) == 1
+    assert reviews(1)[0][0] not in texts
+    assert (len(texts), asked.pool, asked.near_duplicates) == (31, 33, 2)
 
 
 def test_added_rows_are_never_held_out(encoder, files, tmp_path):
@@ -94,15 +100,12 @@ def test_every_strategy_chooses_rows_of_the_pool(strategy, run, pool, tmp_path):
     written = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text("utf-8").splitlines()]
     assert [row["label"] for row in written] == [None] * 4
     assert ("predicted_label" in written[0]) == (strategy in ("entropy", "mixed"))
-    if strategy == "coverage":
-        assert UNSURE in [row["text"].lower().strip(" !") for row in written]
 
 
 def test_an_ensemble_is_asked_where_its_members_disagree(encoder, files, pool, run, tmp_path):
     with pytest.raises(RecipeError, match="holds one model"):
         warmstart.ask(run.folder, str(pool), 2, "disagreement")
-    training = {**FAST["training"], "epochs": 2}
-    fields = {"train": files["train"], "test": files["test"], "training": training, "seeds": 2, "select": "ensemble"}
+    fields = {"train": files["train"], "test": files["test"], "seeds": 2, "select": "ensemble", **FAST}
     several = warmstart.fit(model=encoder, out=tmp_path / "several", **fields)
     for strategy in ("disagreement", "coverage"):
         assert len(warmstart.ask(several.folder, str(pool), 3, strategy).rows) == 3

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warmstart.active_learning.dry_run import summarize
@@ -48,6 +48,7 @@ def test_mixed_spreads_what_is_unsure():
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
+@settings(max_examples=15)
 @given(count=st.integers(1, 12), seed=st.integers(0, 5))
 def test_no_row_is_chosen_twice_or_against_its_refusal(strategy, count, seed):
     random = np.random.default_rng(seed)
