@@ -100,8 +100,9 @@ def page(by_set: dict[str, list[dict[str, Any]]]) -> str:
             speed = mean(one["texts_per_second"] / base["texts_per_second"] for one, base in both)
             size = mean(one["parameters"] / base["parameters"] for one, base in both)
             passed, test = sum(one["passed"] for one, _ in both), mean(one["test"] for one, _ in both)
+            first = both[0][0]
             lines.append(
-                f"| {name} | {both[0][0]['blocks']} | {both[0][0]['tokens']:,} | {test:.4f} | {speed:.2f} | {size:.2f} | "
+                f"| {name} | {first['blocks']} | {first['tokens']:,} | {test:.4f} | {speed:.2f} | {size:.2f} | "
                 f"{passed} of {len(both)} |"
             )
     return "\n".join(lines)

@@ -85,9 +85,8 @@ def fit(
         out: The folder of the run; by default `runs/` and the name of the recipe or of the training file.
         text: The column with the text; `pair` and `label` likewise.
         train: The training rows: a file, a pandas or Polars data frame, a `datasets.Dataset`, a list of dicts, or a
-            pair `(texts, labels)`; `dev` and `test` likewise. Rows in memory are stored as Parquet in the cache folder,
-            so that the run can read them again.
-        add: More training rows, such as those that `ask` chose, once they are labelled; none of them is held out.
+            pair `(texts, labels)`; `dev`, `test` and `add`, more training rows of which none is held out, likewise.
+            Rows in memory are stored as Parquet in the cache folder, so that the run can read them again.
         quick: Only fit a linear model on the features of the frozen encoder, which takes seconds on small data.
         progress: Where to report progress; by default nowhere.
         resume_anyway: Settings that may differ when a stopped run in `out` is resumed, as named in the error message.
@@ -189,7 +188,6 @@ def ask(
     strategy: str | None = None,
     *,
     out: str | Path | None = None,
-    seed: int = 0,
     progress: Progress = silent,
 ) -> AskedRows:
     """Choose which unlabelled rows to label next; once they are labelled, `fit(…, add=FILE)` trains on them too.
@@ -202,12 +200,11 @@ def ask(
         strategy: `entropy`, `margin`, `disagreement`, `coverage`, `mixed` or `random`. None: `margin`, or `coverage`
             for a task without probabilities.
         out: The file for the chosen rows: .csv, .jsonl or .parquet, or .json for Label Studio.
-        seed: Breaks ties.
     """
     opened = RunFolder(run)
     file = _stored(pool, "pool")
     schema = tasks.schema_of(opened.recipe.task.name, opened.recipe.task.options).without_answers()
-    asked = ask_rows(opened, source_of(str(run), str(file), {}, schema), rows, strategy, seed=seed, progress=progress)
+    asked = ask_rows(opened, source_of(str(run), str(file), {}, schema), rows, strategy, progress=progress)
     if out is not None:
         write_asked(asked, Path(out))
     return asked

@@ -71,7 +71,6 @@ def ask_rows(
     rows: int = ROWS,
     strategy: str | None = None,
     *,
-    seed: int = 0,
     drop: Collection[Droppable] = (),
     progress: Progress = silent,
 ) -> AskedRows:
@@ -81,7 +80,6 @@ def ask_rows(
         source: How the pool's file is read.
         rows: How many to choose.
         strategy: One of `STRATEGIES`. None: `margin`, or `coverage` for a task without probabilities.
-        seed: Breaks ties.
         drop: Rows that are left out and counted, instead of being errors.
     """
     if rows < 1:
@@ -104,7 +102,7 @@ def ask_rows(
         known.add(text)
         return True
 
-    picked = choose_rows(chosen, facts, rows, accept, seed)
+    picked = choose_rows(chosen, facts, rows, accept)
     label_names = getattr(getattr(predictor.task, "labels", None), "names", ())
     return AskedRows(
         [_asked(pool, index, answers) for index in picked],

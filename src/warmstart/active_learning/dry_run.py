@@ -135,8 +135,8 @@ def summarize(
     }
     random = [math.log(rows) for rows in needed["random"]]
     others = [strategy for strategy in needed if strategy != "random"]
-    found = {name: difference_over_seeds([math.log(rows) for rows in needed[name]], random) for name in others}
-    corrected = dict(zip(found, holm([one.p for one in found.values()]), strict=True))
+    differences = {name: difference_over_seeds([math.log(rows) for rows in needed[name]], random) for name in others}
+    corrected = dict(zip(differences, holm([one.p for one in differences.values()]), strict=True))
     results = [
         StrategyResult(
             name,
@@ -146,7 +146,7 @@ def summarize(
             math.exp(one.high),
             corrected[name],
         )
-        for name, one in found.items()
+        for name, one in differences.items()
     ]
     results.append(StrategyResult("random", float(np.mean(needed["random"])), 1.0, None, None, None))
     results.sort(key=lambda result: result.ratio)

@@ -60,7 +60,6 @@ def command(
         ),
     ] = False,
     seeds: Annotated[int, typer.Option("--seeds", help="With --dry-run, how many simulations.", min=2)] = 5,
-    seed: Annotated[int, typer.Option("--seed", help="What breaks ties, and chooses random rows.")] = 0,
     text: options.Text = None,
     pair: options.Pair = None,
     label: options.Label = None,
@@ -113,9 +112,7 @@ def _ask(run: str, pool: str, values: Values) -> None:
     check_out(out, values["overwrite"])
     drop = [values["drop"]] if values["drop"] else []
     source = source_of(run, pool, reading, schema.without_answers())
-    asked = ask_rows(
-        finished, source, values["rows"], values["strategy"], seed=values["seed"], drop=drop, progress=screen.Bars()
-    )
+    asked = ask_rows(finished, source, values["rows"], values["strategy"], drop=drop, progress=screen.Bars())
     written = write_asked(asked, out)
     screen.findings(asked.findings)
     _show(run, asked, written, values["json"])
