@@ -65,6 +65,15 @@ def test_blocks_are_removed_and_the_rest_is_trained_back(whole, tmp_path):
         shrink_run(whole, out)
 
 
+def test_a_head_that_pools_tokens_is_trained_back_too(sentences, files, tmp_path):
+    data = {"train": files["train"], "dev": files["test"], "test": files["test"]}
+    run = warmstart.fit(model=sentences, out=tmp_path / "run", **data, **FAST)
+    shrunk = shrink_run(run, tmp_path / "small", ShrinkOptions(0.5, 1))
+    assert shrunk.blocks == (3, 2)
+    assert shrunk.tokens[1] < shrunk.tokens[0]
+    assert warmstart.load(tmp_path / "small").predict(["a good film"])[0]["label"] in ("pos", "neg")
+
+
 def test_what_fails_the_gate_is_not_kept(whole, tmp_path):
     def broken(start, folder, progress):
         """A model that has forgotten everything: its head gives nothing."""

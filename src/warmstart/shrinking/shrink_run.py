@@ -168,10 +168,8 @@ class _Shrinking:
             name = "-".join(map(str, blocks))
             start = work / f"without-{name}"
             try:
-                if not start.is_dir():
-                    SmallerModel(self.predictor, vocabulary, blocks).write(start, self.dev)
+                SmallerModel(self.predictor, vocabulary, blocks).write(start, self.dev)
             except ModelError as error:
-                shutil.rmtree(start, ignore_errors=True)
                 self._note(f"all blocks are left: {error}")
                 break
             self.progress.log(f"training back without blocks {', '.join(map(str, blocks))}")
@@ -180,8 +178,7 @@ class _Shrinking:
                 return _Kept(folder, attempt)
         if vocabulary is not None:
             start = work / "vocabulary"
-            if not start.is_dir():
-                SmallerModel(self.predictor, vocabulary).write(start, self.dev)
+            SmallerModel(self.predictor, vocabulary).write(start, self.dev)
             if (attempt := self._judge(start, [])).passed:
                 return _Kept(start, attempt)
         shutil.rmtree(work, ignore_errors=True)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import math
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from transformers import PreTrainedModel
 
 from warmstart.data.schema import Row
 from warmstart.errors import ModelError
@@ -18,11 +21,9 @@ from warmstart.inspection.ablation import torch_model
 from warmstart.models.fewer_blocks import remove_blocks
 from warmstart.models.switches import BlocksOff
 from warmstart.models.vocabulary import TrimmedVocabulary, trim_embeddings, trim_vocabulary
-from warmstart.storage.artifacts import publish
-from warmstart.tasks.shared.saved_task import SavedTask
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+from warmstart.pipeline.finetune import save
+from warmstart.storage.artifacts import republish
+from warmstart.tasks.shared.saved_task import FILE, SavedTask
 
 CLOSE = 1e-4
 """How far outputs may differ where they should not."""
@@ -39,31 +40,42 @@ class SmallerModel:
     blocks: Sequence[int] = ()
 
     def write(self, folder: Path, rows: Sequence[Row]) -> None:
-        """Publish the model, once it gives what the original gives with those blocks off.
+        """Publish the model, where an earlier call has not, and make sure that it can take the original's place.
 
         Raises:
-            ModelError: It does not; nothing is written.
+            ModelError: It does not give what the original gives with those blocks off; nothing is left of it.
         """
-        original = cast("PreTrainedModel", torch_model(self.predictor))
-        model = copy.deepcopy(original)
+        original = torch_model(self.predictor)
+        if not isinstance(original, PreTrainedModel):
+            raise ModelError(f"{self.predictor.task.name} adds modules of its own to the model, which stays as it is")
+        if not folder.is_dir():
+            self._save(copy.deepcopy(original), folder)
+        try:
+            self._compare(original, Predictor.load(folder), list(rows[:COMPARED]))
+        except ModelError:
+            shutil.rmtree(folder)
+            raise
+
+    def _save(self, model: PreTrainedModel, folder: Path) -> None:
         if self.blocks:
             remove_blocks(model, self.blocks)
         if self.vocabulary:
             trim_embeddings(model, self.vocabulary)
         tokenizer = self.vocabulary.tokenizer if self.vocabulary else self.predictor.tokenizer
-        saved = SavedTask.of(self.predictor.task, self.predictor.window)
-        with publish(folder) as staging:
-            model.save_pretrained(staging)
-            tokenizer.save_pretrained(staging)
-            saved.with_temperature(self.predictor.temperature).write(staging)
-        # Read back: what counts is what the folder gives.
-        smaller = Predictor.load(folder)
-        chosen = list(rows[:COMPARED])
+        task, window = self.predictor.task, self.predictor.window
+        save(model, tokenizer, task, window, folder)
+        if self.predictor.temperature != 1.0:
+            with republish(folder) as staging:
+                (staging / FILE).unlink()
+                SavedTask.of(task, window).with_temperature(self.predictor.temperature).write(staging)
+
+    def _compare(self, original: PreTrainedModel, smaller: Predictor, rows: Sequence[Row]) -> None:
         if self.vocabulary:
-            check_same_tokens(self.predictor, smaller, self.vocabulary, chosen)
+            check_same_tokens(self.predictor, smaller, self.vocabulary, rows)
         with BlocksOff(original, self.blocks):
-            expected = logits(self.predictor, chosen)
-        worst = float(np.abs(expected - logits(smaller, chosen)).max())
+            expected = outputs_of(self.predictor, rows)
+        outputs = outputs_of(smaller, rows)
+        worst = float(np.abs(expected - outputs).max()) if expected.shape == outputs.shape else math.inf
         if not worst <= CLOSE:
             raise ModelError(
                 f"without blocks {list(self.blocks)}, its outputs differ by {worst:.1e} from those with these off"
@@ -95,15 +107,13 @@ def check_same_tokens(
             raise ModelError(f"its tokenizer reads {next(iter(row.values()))!r:.60} differently with fewer tokens")
 
 
-def logits(predictor: Predictor, rows: Sequence[Row]) -> NDArray[np.float32]:
-    """The model's outputs for each feature of rows."""
-    features = [feature for _, features in predictor.encode(rows) for feature in features]
-    return np.concatenate(
-        [
-            np.asarray(predictor.engine.compute(predictor.collate([feature]))["logits"]).reshape(-1)
-            for feature in features
-        ]
-    )
+def outputs_of(predictor: Predictor, rows: Sequence[Row]) -> NDArray[np.float32]:
+    """All numbers that the model gives for rows, one after the other."""
+    numbers = []
+    for feature in (feature for _, features in predictor.encode(rows) for feature in features):
+        outputs = predictor.engine.compute(predictor.collate([feature]))
+        numbers += [outputs[name].numpy().reshape(-1) for name in sorted(outputs)]
+    return np.concatenate(numbers)
 
 
 def _ids(predictor: Predictor, rows: Sequence[Row]) -> set[int]:
