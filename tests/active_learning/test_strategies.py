@@ -103,7 +103,7 @@ def test_asking_pays_where_rare_labels_decide_and_all_strategies_end_alike():
     sizes = round_sizes(20, 300)
     curves = {strategy: simulate(data, strategy, sizes, 1) for strategy in STRATEGIES}
     assert {curve.rows[-1] for curve in curves.values()} == {300}
-    assert [curve.accuracy[-1] for curve in curves.values()] == pytest.approx([full_accuracy(data)] * 6, abs=0.02)
+    assert {curve.accuracy[-1] for curve in curves.values()} == {full_accuracy(data)}
     assert sum(curves["margin"].accuracy) >= sum(curves["random"].accuracy)
 
 

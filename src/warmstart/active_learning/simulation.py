@@ -87,7 +87,9 @@ def simulate(
             chosen = choose_rows(strategy, _pool(data, strategy, model, labelled, left, seed), size - len(labelled),
                                  seed=seed * 1000 + number)  # fmt: skip
             labelled += left[chosen].tolist()
-        model = _fit(data.vectors[labelled], data.labels[labelled], model)
+        # With all rows it is the model of `full_accuracy`, so that every strategy ends at the same place.
+        start = model if size < len(data.labels) else None
+        model = _fit(data.vectors[np.sort(labelled)], data.labels[np.sort(labelled)], start)
         curve.rows.append(size)
         curve.accuracy.append(_accuracy(model, data))
         if curve.accuracy[-1] >= target:

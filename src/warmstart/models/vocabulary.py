@@ -21,7 +21,7 @@ from warmstart.errors import ModelError
 from warmstart.models.architectures import encoder_config
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 CONTINUES = "##"
 """What begins a token of WordPiece that is not the first of its word; the tokenizer may name another."""
@@ -87,12 +87,15 @@ def trim_embeddings(model: PreTrainedModel, vocabulary: TrimmedVocabulary) -> No
     with torch.no_grad():
         smaller.weight.copy_(embeddings.weight[torch.tensor(vocabulary.kept)])
     model.set_input_embeddings(smaller)
-    for config in {id(one): one for one in (model.config, encoder_config(model.config))}.values():
-        config.vocab_size = len(vocabulary.kept)
+    encoder_config(model.config).vocab_size = len(vocabulary.kept)
+    ids: list[tuple[PretrainedConfig, str, int | None]] = []
+    for config in (model.config, encoder_config(model.config)):
         for name in CONFIG_IDS:
             old = getattr(config, f"{name}_token_id", None)
             if isinstance(old, int):
-                setattr(config, f"{name}_token_id", new_ids.get(old))
+                ids.append((config, f"{name}_token_id", new_ids.get(old)))
+    for config, name, new in ids:  # all are read before one is changed: the two may be the same config
+        setattr(config, name, new)
 
 
 def _wordpiece(model: dict[str, Any], keep: set[int]) -> set[int]:
