@@ -19,7 +19,7 @@ Numbers: TypeAlias = NDArray[np.floating]
 Strategy = Literal["entropy", "margin", "disagreement", "coverage", "mixed", "random"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 DEFAULT: Strategy = "margin"
-"""What measures best."""
+"""It needs nothing but probabilities, and looks only at the labels that a row is between."""
 SHORTLIST = 2
 """With `mixed`, of how many times the wanted rows, by margin, the most different ones are taken."""
 READS_PROBABILITIES = frozenset(("entropy", "margin", "disagreement", "mixed"))
