@@ -247,6 +247,15 @@ results-distil:  ## Students with and without a teacher (N= seeds; ARGS="--sets 
 results-heads:  ## Every head and layer of fine-tuned encoders off (N= seeds; ARGS="--sets trec --rows 200"). Hours; resumes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/heads.py $(SIZE) $(ARGS)
 
+.PHONY: results-ask
+results-ask:  ## Rows needed by each way of asking for labels, beside random rows (N= seeds; ARGS="--sets trec"). About an hour; resumes.
+	@$(PYTHON) studies/prepare.py trec sms_spam rt-polarity sst5 banking77 clinc150
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/ask.py $(SIZE) $(ARGS)
+
+.PHONY: results-shrink
+results-shrink:  ## Accuracy against speed and size of models with fewer blocks and tokens (N= seeds; ARGS="--sets trec"). Hours; resumes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/shrink.py $(SIZE) $(ARGS)
+
 .PHONY: results-attention
 results-attention:  ## Patterns of attention maps before and after fine-tuning (N= texts of each set). About an hour; resumes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/attention.py $(SIZE)

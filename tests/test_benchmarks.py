@@ -209,6 +209,14 @@ def test_heads_attention_and_probes_are_measured(sample, monkeypatch):
     assert len(sample("probes", 60)["TREC question type"]) == 4
 
 
+@pytest.mark.real
+def test_ways_of_asking_and_smaller_models_are_measured(sample, monkeypatch):
+    monkeypatch.setenv("WARMSTART_BENCH_TINY", "1")
+    assert sample("ask", 2, "--sets", "trec")["margin"]["ratio"] > 0
+    points = sample("shrink", 1, "--sets", "trec")["trec"]
+    assert [point["blocks"] for point in points] == [3, 2, 1]
+
+
 def test_long_documents_take_no_more_memory_in_a_recurrent_model(sample):
     figures = sample("long_recurrent", 3000, WARMSTART_BENCH_TINY="1")
     assert figures["ratio"] < figures["mark"]

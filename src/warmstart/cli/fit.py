@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SHORT = {
     **options.DATA,
+    "add": "data.add",
     "learning_rate": "training.learning_rate",
     "epochs": "training.epochs",
     "max_steps": "training.max_steps",
@@ -65,6 +66,7 @@ def command(
     column: options.Columns = None,
     test: options.Test = None,
     dev: options.Dev = None,
+    add: Annotated[str | None, field("data.add", "--add", metavar="FILE")] = None,
     out: Out = None,
     set_: options.Sets = None,
     header: options.Header = None,

@@ -133,7 +133,8 @@ def _predict(run: str, texts: list[str], values: Values) -> None:
         raise RecipeError("--drop: works only with --file; leave it out")
     if values["explain"] and (file is not None or out is not None or values["documents"] is not None):
         raise RecipeError("--explain: works only with texts on the screen; for a file, use `warmstart inspect`")
-    from warmstart.cli import answer_tables, reading_options, screen
+    from warmstart.cli import answer_tables, screen
+    from warmstart.evaluation.file_reading import source_of
     from warmstart.inference.answer_files import check_out
 
     if out is not None:
@@ -152,7 +153,7 @@ def _predict(run: str, texts: list[str], values: Values) -> None:
         answer_tables.documents(documents, out, json)
     elif file is not None:
         schema = predictor.task.schema(predictor.task.options).without_answers()
-        _file(predictor, reading_options.source_of(run, file, reading, schema), values, shape)
+        _file(predictor, source_of(run, file, reading, schema), values, shape)
     else:
         _texts(predictor, texts, out, json, shape, values["method"] if values["explain"] else None)
     screen.cut(predictor.cut, predictor.window, json)

@@ -205,6 +205,39 @@ def joined(
     return Table(data, (*first.files, *second.files), digest, (*first.units, *second.units), first.documents)
 
 
+def with_rows_of(table: Table, added: Table) -> Table:
+    """The rows of a table, and behind them those of another, which is small enough to be held in memory."""
+    own, other = set(table.rows.column_names), set(added.rows.column_names)
+    if own != other:
+        one, odd = (added, other - own) if other - own else (table, own - other)
+        raise DataError(
+            f"has {', '.join(map(repr, sorted(odd)))}, which {(table if one is added else added).files[0]} has not. "
+            "Expected the same columns in the rows that are added.",
+            "column-missing",
+            location=Location(one.files[0]),
+        )
+    names = table.rows.column_names
+    rows: dict[str, list[Value]] = {name: [] for name in names}
+    for arrays in added.arrays(names):
+        for name, array in zip(names, arrays, strict=True):
+            rows[name] += array.to_pylist()
+    rows["file"] = [file + len(table.files) for file in rows["file"]]
+    whole = table.rows if table._whole is None else table._whole
+    indices = np.arange(len(whole)) if table._indices is None else table._indices
+    both = datasets.concatenate_datasets([whole, datasets.Dataset.from_dict(rows, features=whole.features)])
+    indices = np.concatenate([indices, len(whole) + np.arange(len(added))])
+    digest = hashlib.sha256(f"{table.fingerprint}+{added.fingerprint}".encode()).hexdigest()
+    return Table(
+        both.select(indices),
+        (*table.files, *added.files),
+        digest,
+        (*table.units, *added.units),
+        table.documents,
+        both,
+        indices,
+    )
+
+
 def _extended_schema(table: Table, columns: Mapping[str, list[Value]]) -> pa.Schema:
     """The table's Arrow schema with further columns of lists of texts."""
     own = table.rows.features.arrow_schema

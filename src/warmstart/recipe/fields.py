@@ -85,6 +85,9 @@ class DataOptions(Options):
     """Rows for early stopping, model selection and tuning. Default: `data.split.dev` of the training rows."""
     test: str | list[str] | FileOptions | None = None
     """Rows to evaluate the finished model on. Default: `data.split.test` of the training rows, held out."""
+    add: str | list[str] | FileOptions | None = None
+    """More training rows, such as those that `warmstart ask` chose, once they are labelled. They come after the split:
+    no row of `data.train` moves to another part, and none of these is held out."""
     columns: dict[str, str | list[str]] = {}
     """Which column of the file to use for each column of the task, such as `{text: review, label: stars}`; without a
     header, by its number. A list of texts can come from several columns: `{endings: [choice0, choice1]}`; the last

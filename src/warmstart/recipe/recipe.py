@@ -38,7 +38,7 @@ CHOOSE = "auto"
 """As `model`: the best of `models`."""
 LINEAR_PROBE: Mapping[str, Value] = {"layers.freeze": "encoder", "head.init": "linear-probe"}
 """Fields by which nothing is trained: a linear head is solved on the frozen encoder."""
-FILES = ("train", "dev", "test", "queries", "documents")
+FILES = ("train", "dev", "test", "add", "queries", "documents")
 """Fields of the data that are files."""
 
 
