@@ -196,7 +196,6 @@ def _texts(
 def _explain(predictor: Any, texts: list[Any], json: bool, shape: Any, method: str) -> None:
     """Answer texts, each with the words behind the answer."""
     from warmstart.cli import inspection_tables, screen
-    from warmstart.evaluation.records.files import as_json
     from warmstart.inspection.explanations import explain_texts
 
     explanations = explain_texts(predictor, texts, method, screen.Bars())
@@ -204,8 +203,9 @@ def _explain(predictor: Any, texts: list[Any], json: bool, shape: Any, method: s
         inspection_tables.show(explanations)
         return
     for explanation in explanations:
-        plain = as_json(explanation)
-        screen.print_json({**shape(plain.pop("answer")), "explanation": plain})
+        plain = explanation.as_answer()
+        own = {"explanation": plain.pop("explanation")}
+        screen.print_json({**shape(plain), **own})
 
 
 def _file(predictor: Any, source: Any, values: Values, shape: Any) -> None:
