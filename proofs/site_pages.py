@@ -29,6 +29,7 @@ from warmstart.report.pdf import find_browser
 PLACE = Path(os.environ.get("PICTURES") or ROOT / ".cache" / "proof-site")
 SMALLEST = 40
 """Pixels; smaller drawings are icons of the theme."""
+SCHEMES = {"light": "default", "dark": "slate"}
 COLOURS = ["color-contrast", "link-in-text-block"]
 HOST = "http://127.0.0.1"
 
@@ -36,7 +37,8 @@ MEASURE = """() => {
   const wide = [...document.querySelectorAll('article .md-typeset__scrollwrap')]
     .filter(box => box.scrollWidth > box.clientWidth + 1)
     .map(box => `${box.scrollWidth - box.clientWidth} px: ${box.innerText.trim().slice(0, 60)}`);
-  return {overflow: document.documentElement.scrollWidth - window.innerWidth, tables: wide};
+  const scheme = document.body.dataset.mdColorScheme || '';
+  return {overflow: document.documentElement.scrollWidth - window.innerWidth, tables: wide, scheme};
 }"""
 
 
@@ -51,6 +53,8 @@ class View:
     """Pixels that the page is wider than the screen."""
     tables: list[str] = field(default_factory=list)
     """Tables that must be scrolled sideways."""
+    scheme: str = ""
+    """What the site calls its colours."""
     blank: list[str] = field(default_factory=list)
     figures: int = 0
     requests: list[str] = field(default_factory=list)
@@ -61,7 +65,14 @@ class View:
         """All that is wrong, in words; on a phone, tables may be scrolled."""
         where = f"{self.page} at {self.width} px, {self.theme}"
         wide = self.tables if self.width == max(WIDTHS) else []
-        kinds = {"wide table": wide, "blank figure": self.blank, "request": self.requests, "axe": self.violations}
+        other = [self.scheme] if self.scheme not in ("", SCHEMES[self.theme]) else []
+        kinds = {
+            "other colours": other,
+            "wide table": wide,
+            "blank figure": self.blank,
+            "request": self.requests,
+            "axe": self.violations,
+        }
         overflow = [f"{where}: {self.overflow} px too wide"] if self.overflow > 0 else []
         return overflow + [f"{where}: {kind}: {item}" for kind, items in kinds.items() for item in items]
 
@@ -125,8 +136,8 @@ def served(site: Path) -> Iterator[str]:
         server.server_close()
 
 
-def look(tab: Any, address: str, page: str, axe: str | None, pictures: Path | None = None) -> list[View]:
-    """Open a page in both themes and look at it at both widths.
+def look(tab: Any, address: str, page: str, theme: str, axe: str | None, pictures: Path | None = None) -> list[View]:
+    """Open a page and look at it at both widths.
 
     Args:
         axe: The text of axe-core; None to leave it out.
@@ -134,23 +145,21 @@ def look(tab: Any, address: str, page: str, axe: str | None, pictures: Path | No
     """
     requests: list[str] = []
     tab.on("request", lambda request: requests.append(request.url))
+    tab.goto(address + page)
+    if axe is not None:
+        tab.evaluate(axe)
     views = []
-    for theme in THEMES:
-        tab.emulate_media(color_scheme=theme)
-        tab.goto(address + page)  # the theme asks for the colours when a page is opened
+    for width in WIDTHS:
+        tab.set_viewport_size({"width": width, "height": 900})
+        view = View(page or "index", width, theme, **tab.evaluate(MEASURE))
+        view.blank, view.figures = blank_figures(tab)
+        if pictures is not None:
+            name = page.rstrip("/").replace("/", "-") or "index"
+            tab.evaluate("window.scrollTo(0, 0)")
+            tab.screenshot(path=str(pictures / f"{name}-{width}-{theme}.png"), full_page=True)
         if axe is not None:
-            tab.evaluate(axe)
-        for width in WIDTHS:
-            tab.set_viewport_size({"width": width, "height": 900})
-            view = View(page or "index", width, theme, **tab.evaluate(MEASURE))
-            view.blank, view.figures = blank_figures(tab)
-            if pictures is not None:
-                name = page.rstrip("/").replace("/", "-") or "index"
-                tab.evaluate("window.scrollTo(0, 0)")
-                tab.screenshot(path=str(pictures / f"{name}-{width}-{theme}.png"), full_page=True)
-            if axe is not None:
-                view.violations = violations(tab, width, theme, whole=not page)
-            views.append(view)
+            view.violations = violations(tab, width, theme, whole=not page)
+        views.append(view)
     views[0].requests = [url for url in requests if not url.startswith((address, "data:", "blob:"))]
     return views
 
@@ -209,15 +218,19 @@ def build(folder: Path) -> Path:
 def look_at_all(site: Path, pages: list[str], axe: str | None, pictures: Path | None) -> Iterator[View]:
     """Every page at both widths and in both themes."""
     with served(site) as address, chromium() as browser:
-        context = browser.new_context(bypass_csp=True, service_workers="block")
-        context.set_default_timeout(180_000)  # on a busy machine, a page takes its time
-        # Nothing from elsewhere; and not the search, whose index would be built anew for every page.
-        context.route(lambda url: not url.startswith((address, "data:", "blob:")), lambda route: route.abort())
-        context.route("**/search_index.json", lambda route: route.abort())
+        # A context for each theme: the site remembers the colours that it was first opened with.
+        contexts = {theme: browser.new_context(color_scheme=theme, bypass_csp=True) for theme in THEMES}
+        for context in contexts.values():
+            context.set_default_timeout(180_000)  # on a busy machine, a page takes its time
+            # Nothing from elsewhere; and not the search, whose index would be built anew for every page.
+            context.route(lambda url: not url.startswith((address, "data:", "blob:")), lambda route: route.abort())
+            context.route("**/search_index.json", lambda route: route.abort())
         for page in pages:
-            tab = context.new_page()
-            yield from look(tab, address, page, axe, pictures)
-            tab.close()
+            for theme, context in contexts.items():
+                tab = context.new_page()
+                tab.set_viewport_size({"width": WIDTHS[0], "height": 900})
+                yield from look(tab, address, page, theme, axe, pictures)
+                tab.close()
 
 
 def main() -> None:

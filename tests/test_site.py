@@ -13,8 +13,8 @@ from warmstart.report.pdf import find_browser
 sys.path[:0] = [str(ROOT / "proofs"), str(ROOT / "benchmarks")]
 
 RESULTS = sorted(page.stem for page in (ROOT / "docs" / "results").glob("*.md") if page.name != "index.md")
-PAGES = ["", "howto/learning-rate-schedules/", "results/"]
-"""One with a picture, one with a drawing made by the code, and one of many links."""
+PAGES = ["", "howto/learning-rate-schedules/"]
+"""One with a picture and a table, and one with a drawing made by the code."""
 
 in_a_browser = [
     pytest.mark.skipif(find_browser() is None, reason="no Chromium in the PATH"),
@@ -97,6 +97,7 @@ class TestInABrowser:
 
         views = list(look_at_all(site, [page], axe_script(), None))
         assert [fault for view in views for fault in view.faults()] == []
+        assert {view.scheme for view in views} == {"default", "slate"}
         assert len(views) == 4
 
 
