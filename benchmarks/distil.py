@@ -76,7 +76,12 @@ def files(name: str) -> dict[str, str]:
     if not all(path.is_file() for path in paths.values()):
         train, test = read()
         random.Random(name).shuffle(train)
-        count = 40 if TINY else count
+        first = {row["label"]: number for number, row in reversed(list(enumerate(train))) if "label" in row}
+        # A row of every label comes first, so that all are among the labelled rows.
+        train = [train[number] for number in first.values()] + [
+            row for number, row in enumerate(train) if number not in set(first.values())
+        ]
+        count = max(40, len(first)) if TINY else count
         inputs = [
             {key: row[key] for key in ("text", "words") if key in row} for row in train[count : count + RATIO * count]
         ]

@@ -83,6 +83,7 @@ def test_a_student_learns_the_teachers_answers(student, run, tmp_path):
     assert done.metrics["test"]["accuracy"] > 0.95
     assert "64 labelled rows and 40 answers of the teacher" in shown.said
     assert any("1 texts of the teacher are in test as well, and are left out" in line for line in shown.said)
+    assert "1 texts that the teacher could not read are set aside" in shown.said
     rows = answers_in(tmp_path / "cache-run")
     assert [row["text"] for row in rows][:40] == [text for text, _ in reviews(40, 5000)]
     for row, answer in zip(rows, run.predict([row["text"] for row in rows]), strict=True):

@@ -18,7 +18,7 @@ from warmstart.data.source import Source
 from warmstart.data.table import Table
 from warmstart.deploy.label.label_corpus import HERE, label
 from warmstart.deploy.label.worker import model_fingerprint
-from warmstart.errors import RecipeError
+from warmstart.errors import RecipeError, RunError
 from warmstart.inference.folders import model_folder
 from warmstart.pipeline.prepare import Parts, fit_task, grouping_columns
 from warmstart.pipeline.stage_store import Identity, unfinished_answers
@@ -27,6 +27,7 @@ from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
 from warmstart.storage.artifacts import checksum, publish
 from warmstart.storage.files import link_or_copy, write_json
+from warmstart.storage.json_files import read_object
 from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import LearnsFromAnswers, learns_from_answers
 from warmstart.tasks.shared.saved_task import SavedTask
@@ -99,6 +100,8 @@ def with_teacher_rows(recipe: Recipe, parts: Parts, folder: Path, work: Path, pr
     path = work / "labelled-and-taught.arrow"
     train = table.joined(labelled, taught, names, path, filled, processes.is_main_process())
     progress.log(f"{len(labelled):,} labelled rows and {len(taught):,} answers of the teacher")
+    if aside := read_object(folder / COUNTS, RunError)["set_aside"]:
+        progress.log(f"{aside:,} texts that the teacher could not read are set aside")
     return Parts({**parts.tables, "train": train}, parts.findings)
 
 
