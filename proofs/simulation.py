@@ -121,7 +121,7 @@ def explore(schedules: int, share: float, processes: int) -> dict[str, Any]:
     crash_points: dict[str, int] = {}
     tried: Counter[str] = Counter()
     planted_found: dict[str, int] = {}
-    left_out: list[str] = []
+    left_out = [f"{kind} of {job}" for job in JOBS if job not in CHOSEN for kind in ("crashes", "errors")]
     violations: list[str] = []
     started = time.monotonic()
     with multiprocessing.get_context("fork").Pool(processes) as pool:
