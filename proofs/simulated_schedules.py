@@ -221,7 +221,6 @@ class Explorer:
             except Stuck as error:
                 return self._wrong((*faults, *machine.faults), [str(error)])
             faults += tuple(machine.faults)
-            self.world.promises.damaged |= any(fault.startswith("E") for fault in machine.faults)
             if wrong := self._wrong(faults, _unexpected(ended)) or self._checked(faults):
                 return wrong
         self.world.promises.damaged = False
@@ -238,6 +237,7 @@ class Explorer:
                 once[0] = False
                 return Fault(kind, drawn(draw), half=draw.random() < 0.5)
             if errors and draw.random() < errors:
+                self.world.promises.damaged = True
                 return Fault(draw.choice(kinds(call)), half=draw.random() < 0.5)
             return None
 

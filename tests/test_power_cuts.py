@@ -4,6 +4,8 @@ import shutil
 
 import pytest
 
+from warmstart.deploy.label.locations import Folder
+from warmstart.evaluation.records.metrics import finish_run
 from warmstart.pipeline.stage_store import StoredStage, is_finished, remove_stage
 from warmstart.storage import artifacts, files, folders
 from warmstart.storage.artifacts import publish, recover, republish
@@ -125,6 +127,22 @@ def test_a_stage_that_was_removed_halfway_is_not_taken_for_finished(tmp_path, ki
     with pytest.raises(killed):
         remove_stage(StoredStage(folder, "scratch", {}, "2026-01-01"))
     assert not is_finished(folder)
+
+
+def test_what_a_killed_process_published_is_flushed_before_a_run_is_called_finished(tmp_path, flushed):
+    with publish(tmp_path / "stages" / "01-finetune"):
+        pass
+    flushed.clear()
+    finish_run({}, tmp_path)
+    assert "stages" in flushed[:-1]
+
+
+def test_what_killed_workers_wrote_is_flushed_before_a_corpus_is_called_finished(tmp_path, flushed):
+    out = Folder(str(tmp_path))
+    out.write("group/records/a.json", b"{}")
+    flushed.clear()
+    out.settle("group", "group/records")
+    assert flushed == ["group", "records"]
 
 
 def test_old_checkpoints_are_whole_or_gone(tmp_path, killed):

@@ -49,7 +49,6 @@ from warmstart.recipe import Recipe
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
 from warmstart.storage.artifacts import checksum, publish, verify
-from warmstart.storage.folders import discard
 from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import (
     ArrangesRows,
@@ -261,7 +260,7 @@ def finetune(
     """
     if (folder / ready.stage).exists():
         progress.log(f"{ready.stage} is finished; reused")
-        drop_checkpoints(saving)  # a kill may have come before
+        saving.end()  # a kill may have come before
         return
     task, tokenizer, loaded = ready.task, ready.tokenizer, ready.loaded
     if processes.is_main_process():
@@ -292,13 +291,7 @@ def finetune(
         if monitoring and ready.monitor:
             forgotten = ready.monitor.record(monitoring, first, trained.steps)
             write_record(forgotten, staging / forgetting_record.FILE)
-    drop_checkpoints(saving)
-
-
-def drop_checkpoints(saving: CheckpointPolicy) -> None:
-    """Remove the checkpoints of a training that is finished, where the recipe does not keep them."""
-    if not saving.save_last and processes.is_main_process():
-        discard(saving.checkpoints.folder)
+    saving.end()
 
 
 def _train(

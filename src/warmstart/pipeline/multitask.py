@@ -21,7 +21,7 @@ from warmstart.evaluation.run import ENVIRONMENT
 from warmstart.inference.predictor import Predictor
 from warmstart.models.loading import load_pooler, quiet_transformers
 from warmstart.models.shared_encoder import MultiTaskModel
-from warmstart.pipeline.finetune import PreparedTraining, drop_checkpoints, save
+from warmstart.pipeline.finetune import PreparedTraining, save
 from warmstart.pipeline.forgetting_monitor import ForgettingMonitor, make_monitor
 from warmstart.pipeline.multitask_recipes import TRAINED, MultitaskStage, PreparedMultitask, prepare_multitask
 from warmstart.pipeline.prepare import Parts
@@ -73,7 +73,7 @@ def train_multitask(
             _begin(folder, prepared)
     if (folder / TRAINED).exists():
         progress.log(f"{folder.name} is trained; reused")
-        drop_checkpoints(saving)  # a kill may have come before
+        saving.end()  # a kill may have come before
     else:
         monitor = None
         if stage.forgetting is not None and main:
@@ -179,7 +179,7 @@ def _train(
         write_record(record, staging / training_record.FILE)
         if monitor and monitoring:
             write_record(monitor.record(monitoring, first, trained.steps), staging / forgetting_record.FILE)
-    drop_checkpoints(saving)
+    saving.end()
 
 
 def _save_encoder(prepared: PreparedMultitask, encoder: PreTrainedModel, folder: Path) -> None:

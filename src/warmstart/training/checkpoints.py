@@ -77,6 +77,11 @@ class CheckpointPolicy:
     save_last: bool = False
     """After the last step too."""
 
+    def end(self) -> None:
+        """Remove the checkpoints of a training whose result is published, unless the last one is kept."""
+        if not self.save_last:
+            discard(self.checkpoints.folder)
+
 
 def check_identity(path: Path, then: object, now: Mapping[str, object], allowed_changes: Iterable[str] = ()) -> None:
     """Refuse what was made with other settings, data or versions, which may not differ.

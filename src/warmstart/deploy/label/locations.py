@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,7 +15,7 @@ from warmstart.deploy.label.stored_file import StoredFile
 from warmstart.errors import DataError, Location, RecipeError
 from warmstart.storage.artifacts import Checksum
 from warmstart.storage.files import write_bytes
-from warmstart.storage.folders import make_folder
+from warmstart.storage.folders import flush_folder, make_folder
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,12 @@ class Folder:
         On a disk it is staged, flushed and renamed. An object store shows an object once it was sent whole.
         """
         self._retried(lambda: self._write(name, data), name)
+
+    def settle(self, *below: str) -> None:
+        """Wait until the names in folders below this one are on disk: who wrote the files may have died before."""
+        if (folder := self.local) is not None:
+            for name in below:
+                self._retried(partial(flush_folder, folder / name), name)
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
