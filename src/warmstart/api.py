@@ -151,7 +151,9 @@ def _added(recipe: str | None, add: Data | None) -> Data | None:
     if add is None:
         return None
     stored = _stored(add, "add")
-    return added_files(recipe, [stored] if isinstance(stored, str) else [str(file) for file in stored])
+    if isinstance(stored, str | Path):
+        return added_files(recipe, [str(stored)])
+    return added_files(recipe, list(map(str, stored))) if isinstance(stored, list) else stored
 
 
 def _known_task(task: Value) -> Value:
