@@ -90,9 +90,8 @@ def test_added_rows_are_never_held_out(encoder, files, tmp_path, monkeypatch):
     assert verdict is not None  # the test rows are the same, so the two can be compared row by row
     more = write(tmp_path / "more.csv", [("text", "label"), *list(TRUTH.items())[20:24]])
     monkeypatch.chdir(tmp_path)
-    call(
-        "fit", "two/recipe.yaml", "--add", "more.csv", "--out", "three"
-    )  # taken from here, not from the recipe's folder
+    # A path is taken from here, not from the recipe's folder; what was added before stays.
+    call("fit", "two/recipe.yaml", "--add", "more.csv", "--out", "three")
     assert RunFolder("three").data.parts["train"].files[1:] == [str(added), str(more)]
     assert RunFolder("three").data.parts["train"].rows == parts["train"].rows + 4
     told = json.loads(call("check", tmp_path / "two" / "recipe.yaml", "--json").stdout)
