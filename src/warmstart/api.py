@@ -24,6 +24,7 @@ from warmstart.inference.predictor import Predictor, Text
 from warmstart.options import Value, Values, fields_of, name_here
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
+from warmstart.recipe.added_rows import added_files
 from warmstart.recipe.recipe import LINEAR_PROBE
 from warmstart.recipe.run_folder import default_folder
 from warmstart.report.model_card import write_card
@@ -97,7 +98,8 @@ def fit(
     _check_names(fields)
     if "task" in fields:
         fields["task"] = _known_task(fields["task"])
-    parts = {"train": train, "dev": dev, "test": test, "add": add}
+    is_file = isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED)
+    parts = {"train": train, "dev": dev, "test": test, "add": _added(str(recipe) if is_file else None, add)}
     files = {f"data.{part}": _stored(rows, part) for part, rows in parts.items() if rows is not None}
     columns = {"data.columns.text": text, "data.columns.pair": pair, "data.columns.label": label}
     changes = {
@@ -113,7 +115,6 @@ def fit(
         complete = recipe
     else:
         complete = load_recipe(recipe, changes) if recipe is not None else make_recipe(changes, "fit")
-    is_file = isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED)
     folder = out or default_folder(complete, str(recipe) if is_file else None)
     complete = choose_encoder(complete, folder, progress)
     train_recipe = run_repeated if complete.repeated or complete.select != "best" else run_recipe
@@ -143,6 +144,16 @@ def _check_names(fields: Values) -> None:
 def _stored(rows: Data, part: str) -> Value:
     """The file of rows; those that are in memory are stored first."""
     return store_frame(rows, part, cache_folder() / "frames") if is_frame(rows) else rows
+
+
+def _added(recipe: str | None, add: Data | None) -> Data | None:
+    """The files of added rows, with those that a recipe file adds already."""
+    if add is None:
+        return None
+    stored = _stored(add, "add")
+    if isinstance(stored, str | Path):
+        return added_files(recipe, [str(stored)])
+    return added_files(recipe, list(map(str, stored))) if isinstance(stored, list) else stored
 
 
 def _known_task(task: Value) -> Value:

@@ -78,7 +78,7 @@ def test_what_is_known_and_near_duplicates_are_passed_over(run, pool):
     assert (len(texts), asked.pool, asked.near_duplicates) == (31, 33, 2)
 
 
-def test_added_rows_are_never_held_out(encoder, files, tmp_path):
+def test_added_rows_are_never_held_out(encoder, files, tmp_path, monkeypatch):
     added = write(tmp_path / "added.jsonl.csv", [("text", "label"), *list(TRUTH.items())[:20]])
     fast = {"training": {"max_steps": 1, "precision": "fp32"}}
     first = warmstart.fit(model=encoder, train=files["train"], out=tmp_path / "one", **fast)
@@ -88,6 +88,12 @@ def test_added_rows_are_never_held_out(encoder, files, tmp_path):
     assert parts["train"].rows == first.data.parts["train"].rows + 20
     verdict = warmstart.compare([first.folder, second.folder])
     assert verdict is not None  # the test rows are the same, so the two can be compared row by row
+    more = write(tmp_path / "more.csv", [("text", "label"), *list(TRUTH.items())[20:24]])
+    monkeypatch.chdir(tmp_path)
+    # A path is taken from here, not from the recipe's folder; what was added before stays.
+    call("fit", "two/recipe.yaml", "--add", "more.csv", "--out", "three")
+    assert RunFolder("three").data.parts["train"].files[1:] == [str(added), str(more)]
+    assert RunFolder("three").data.parts["train"].rows == parts["train"].rows + 4
     told = json.loads(call("check", tmp_path / "two" / "recipe.yaml", "--json").stdout)
     assert told["rows"]["train"] == 64 + 20
 
