@@ -18,7 +18,7 @@ from warmstart.data.schema import Row
 from warmstart.errors import ModelError
 from warmstart.inference.predictor import Predictor
 from warmstart.inspection.ablation import torch_model
-from warmstart.models.fewer_blocks import remove_blocks
+from warmstart.models.fewer_layers import remove_blocks
 from warmstart.models.switches import BlocksOff
 from warmstart.models.vocabulary import TrimmedVocabulary, trim_embeddings, trim_vocabulary
 from warmstart.pipeline.finetune import save
