@@ -43,8 +43,8 @@ def write_study_page(study: Study, folder: Path, results: Results, page: Path, c
     reading = folder / READING
     blocks = [
         f"# {study.title}",
-        study.about.strip(),
         reading.read_text(encoding="utf-8").strip() if reading.is_file() else "",
+        study.about.strip(),
         _claims(study, results),
         *_chart(study, results, page.with_suffix(".svg")),
         published_table(study, results),
