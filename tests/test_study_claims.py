@@ -97,7 +97,7 @@ def test_the_page_has_claims_published_figures_and_what_the_original_would_cost(
     )
     write_study_page(made, tmp_path, RESULTS, tmp_path / "page.md", "warmstart study films")
     text = (tmp_path / "page.md").read_text()
-    assert "| The end is better | **holds** | tail is 18.4 points ahead of head (" in text
+    assert "| The end is better | **holds** | tail is 18.2 points ahead of head (" in text
     assert "| tail | 5.44 | 71.6 ± 2.0 (4) | 76.8" in text
     assert "**Unlike the source:** A smaller encoder." in text
     assert "--max-steps 100 --batch-size 8 --max-tokens 64 --shape vocab_size=1000,num_layers=2" in text
