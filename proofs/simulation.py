@@ -174,7 +174,11 @@ def main() -> None:
     for line in figures.pop("shown"):
         print(line)
     if args.write:
-        write_page("simulation", "Every crash point", "make proof-simulation", _page(figures))
+        options = [
+            argument if " " not in argument else f"'{argument}'" for argument in sys.argv[1:] if argument != "--write"
+        ]
+        command = f'make proof-simulation ARGS="{" ".join(options)}"' if options else "make proof-simulation"
+        write_page("simulation", "Every crash point", command, _page(figures))
     finish(figures)
 
 
