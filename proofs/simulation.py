@@ -174,7 +174,11 @@ def main() -> None:
     for line in figures.pop("shown"):
         print(line)
     if args.write:
-        write_page("simulation", "Every crash point", "make proof-simulation", _page(figures))
+        options = [
+            argument if " " not in argument else f"'{argument}'" for argument in sys.argv[1:] if argument != "--write"
+        ]
+        command = f'make proof-simulation ARGS="{" ".join(options)}"' if options else "make proof-simulation"
+        write_page("simulation", "Every crash point", command, _page(figures))
     finish(figures)
 
 
@@ -202,11 +206,10 @@ def _page(figures: dict[str, Any]) -> str:
         "After every crash, whatever is called finished must be complete, and whatever was reported as done must still "
         "be there. Then the same command is run again, must end, and must leave the bytes of an undisturbed run.\n\n"
         f"{stopped}**{figures['violations']} violations** in\n\n"
-        f"- **{figures['crash_points']:,}** single crash points, all there are: before each system call that writes. "
+        f"- **{figures['crash_points']:,}** single crash points, all of the jobs below: before each call that writes. "
         f"What a crash can leave there, in up to 31 outcomes each, are {figures['crash_states']:,} different states of "
         "the disk, not counting those that differ only in what unfinished folders hold;\n"
-        f"- {figures['failed_calls']:,} system calls, all there are, that fail one at a time: with ENOSPC, EIO and "
-        "EINTR in turn;\n"
+        f"- {figures['failed_calls']:,} system calls that fail one at a time, with ENOSPC, EIO and EINTR in turn;\n"
         f"- **{figures['schedules']:,}** random schedules with one to three crashes, failing calls, and up to two "
         "drivers, each with workers, at once.\n\n"
         f"| job | crash points |\n| --- | ---: |\n{rows}\n"
