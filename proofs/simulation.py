@@ -197,6 +197,8 @@ def _page(figures: dict[str, Any]) -> str:
         f"| {plant} | {count or 'NOT FOUND'} |\n" for plant, count in figures["planted_found_after"].items()
     )
     return (
+        f"{figures['violations']:,} violations of what is promised in {figures['crash_points']:,} single crash points "
+        f"and {figures['schedules']:,} random schedules of crashes.\n\n"
         "The code that publishes and records is run on a simulated disk in memory. It keeps what was flushed; of the "
         "rest, a power cut loses names and bytes, each by itself and in any order: files are old, torn, full of zeros "
         "or have holes. Processes take turns at system calls, which may fail, kill their process or be the last ones "
