@@ -315,8 +315,10 @@ _GALLERY = {
     "Accuracy": "craft defaults plain tasks stages thresholds diagnosis statistics forgetting explain scratch "
     "round-trips",
     "Speed": "train step overhead predict features plan memory corpus long long-recurrent",
-    "Reliability": "kill kill-defaults kill-recurrent three-stages sweep exactly-once outage corrupt verify full-disk "
-    "order same-answers readers faults first-minutes import report site unchanged",
+    "Published tables, redone": "studies domains feature-based glue layer-rates layers learning-curves multitask "
+    "practitioner pretraining-steps relations steadiness truncation",
+    "Reliability": "simulation kill kill-defaults kill-recurrent three-stages sweep exactly-once outage corrupt verify "
+    "full-disk order same-answers readers faults first-minutes import report site unchanged",
     "Security": "hostile secrets server",
 }
 """The result pages by what they are about, the most important first; others are listed under `More`."""

@@ -43,6 +43,7 @@ def write_study_page(study: Study, folder: Path, results: Results, page: Path, c
     reading = folder / READING
     blocks = [
         f"# {study.title}",
+        "" if results else f"Nothing of this is measured yet; `{command}` measures it.",
         reading.read_text(encoding="utf-8").strip() if reading.is_file() else "",
         study.about.strip(),
         _claims(study, results),
