@@ -297,13 +297,10 @@ def test_answers_are_explained_only_where_that_is_asked_for_and_short(app, run):
 
 
 def test_explanations_need_an_engine_that_others_can_use_meanwhile(run):
-    from typer.testing import CliRunner
+    from warmstart.cli import serve
 
-    from warmstart.cli.main import app
-
-    refused = CliRunner().invoke(app, ["serve", str(run.folder), "--explain", "--engine", "onnx"])
-    assert refused.exit_code == 2
-    assert "--engine torch" in " ".join((refused.output + refused.stderr).split())
+    with pytest.raises(RecipeError, match="only --engine torch allows"):
+        serve.command([str(run.folder)], explain=True, engine="onnx")
 
 
 def test_the_page_reads_what_models_say(app):
