@@ -40,6 +40,18 @@ docs:  ## Build the documentation into site/.
 reference:  ## Write what the code says of its options into docs/reference/; a test keeps the pages so.
 	$(PYTHON) docs/hooks.py
 
+.PHONY: notebooks
+notebooks:  ## The tutorials as executed Jupyter notebooks in notebooks/ (ARGS="--write-only"). Needs the extra notebooks and the Hub.
+	$(PYTHON) docs/notebooks.py $(ARGS)
+
+.PHONY: packages
+packages:  ## Build the sdist and the wheel into dist/ and check their metadata. Needs build and twine.
+	python3 -m build && python3 -m twine check --strict dist/*.whl dist/*.tar.gz
+
+.PHONY: audit
+audit:  ## Known vulnerabilities of the pinned versions, and dist/sbom.json. Needs pip-audit and a network.
+	mkdir -p dist && python3 -m pip_audit -r constraints.txt --no-deps --disable-pip -f cyclonedx-json -o dist/sbom.json
+
 .PHONY: clean
 clean:  ## Remove what was built.
 	rm -rf site dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
@@ -96,14 +108,18 @@ bench-corpus:  ## Memory of a pre-training on a corpus of N= documents and on on
 results-scratch:  ## A small encoder from nothing but wikitext-2 (N= optimizer steps). About half an hour.
 	@$(PYTHON) benchmarks/scratch.py $(SIZE)
 
+.PHONY: results-study
+results-study:  ## A study of studies/, its page and the summary (STUDY=truncation; ARGS="--seeds 1" measures a part). About an hour; resumes.
+	@OMP_NUM_THREADS=1 $(PYTHON) studies/run.py $(STUDY) $(ARGS) --json
+
+.PHONY: results-studies
+results-studies:  ## The pages of all studies and their summary, from the figures that are kept.
+	@OMP_NUM_THREADS=1 $(PYTHON) studies/run.py --no-train --json
+
 .PHONY: results-defaults
 results-defaults:  ## What `fit` gives with no option set, beside what else could be used (ARGS="--sets trec --seeds 2"). Hours; resumes.
 	@$(PYTHON) studies/prepare.py
 	@OMP_NUM_THREADS=1 $(PYTHON) -m warmstart.cli.main study defaults --model $$(../shared/weights/get.py minilm) $(ARGS) --json
-
-.PHONY: results-stages
-results-stages:  ## What a stage before the fine-tuning is worth (N= seeds; ARGS="--sets rt --variants plain"). Hours.
-	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/stages.py $(SIZE) $(ARGS)
 
 FASTAI =
 
@@ -152,6 +168,10 @@ proof-outage:  ## A corpus labelled by 3 Ray nodes through N= outages of input a
 .PHONY: proof-server
 proof-server:  ## A server under N= malformed requests, clients that never read, smuggling, overload and kills (ARGS="--parts malformed"). About an hour.
 	@$(PROOF) proofs/server.py $(SIZE) $(ARGS)
+
+.PHONY: proof-simulation
+proof-simulation:  ## Every crash point on a simulated disk, then N= random schedules (SEED= replays one). About an hour of one core.
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/simulation.py $(if $(SEED),--seed $(SEED),$(SIZE)) $(ARGS)
 
 .PHONY: proof-corrupt
 proof-corrupt:  ## N= random corruptions of a checkpoint: none is taken in silence.
@@ -219,9 +239,22 @@ proof-diagnosis:  ## Flipped labels are found, an over-trained model is calibrat
 proof-report:  ## Reports of N= tasks opened in Chromium: nothing fetched, nothing overflows, axe finds nothing (AXE_CORE=).
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/report.py $(SIZE)
 
+.PHONY: results-distil
+results-distil:  ## Students with and without a teacher (N= seeds; ARGS="--sets banking77 --students minilm"). Days; resumes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/distil.py $(SIZE) $(ARGS)
+
 .PHONY: results-heads
 results-heads:  ## Every head and layer of fine-tuned encoders off (N= seeds; ARGS="--sets trec --rows 200"). Hours; resumes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/heads.py $(SIZE) $(ARGS)
+
+.PHONY: results-ask
+results-ask:  ## Rows needed by each way of asking for labels, beside random rows (N= seeds; ARGS="--sets trec"). About an hour; resumes.
+	@$(PYTHON) studies/prepare.py trec sms_spam rt-polarity sst5 banking77 clinc150
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/ask.py $(SIZE) $(ARGS)
+
+.PHONY: results-shrink
+results-shrink:  ## Accuracy against speed and size of models with fewer blocks and tokens (N= seeds; ARGS="--sets trec"). Hours; resumes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/shrink.py $(SIZE) $(ARGS)
 
 .PHONY: results-attention
 results-attention:  ## Patterns of attention maps before and after fine-tuning (N= texts of each set). About an hour; resumes.
@@ -242,3 +275,7 @@ bench-predict:  ## Answers beside the bare engine and a plain pipeline over N= r
 .PHONY: proof-same-answers
 proof-same-answers:  ## Every task on N= rows by every engine: the same labels, numbers within 1e-4. About 10 minutes.
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/same_answers.py $(SIZE)
+
+.PHONY: proof-site
+proof-site:  ## Every page of the built site in Chromium (N= pages): nothing overflows, no figure is blank, no link broken, axe finds nothing.
+	@$(PROOF) proofs/site_pages.py $(SIZE)

@@ -73,6 +73,11 @@ LONG = {
 }
 VARIANTS = {"rt": SHORT, "trec": SHORT, "banking": SHORT, "long": LONG}
 
+HEADLINE = (
+    "On small data, training longer helped more than any technique, and mean pooling came next; layer-wise learning "
+    "rate decay and gradual unfreezing did not help."
+)
+
 READING = """
 **What helped.** Training longer, more than anything else. On 300 to 770 rows, three epochs are only 30 to 75 steps,
 after which plain fine-tuning has barely started: on TREC, three of five seeds are no better than always predicting the
@@ -173,7 +178,7 @@ def page(found: dict[str, list[Any]]) -> str:
         "schedule with 10% warm-up), and some on top of ten epochs (`longer`). The recipe fields of each variant are "
         "in `benchmarks/craft.py`."
     )
-    parts = [intro, ABOUT, READING.strip(), *(_table(where, rows) for where, rows in found.items())]
+    parts = [HEADLINE, intro, ABOUT, READING.strip(), *(_table(where, rows) for where, rows in found.items())]
     return "\n\n".join(part for part in parts if part)
 
 

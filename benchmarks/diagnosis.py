@@ -225,6 +225,10 @@ def page(errors: dict[str, Any], skew: dict[str, Any], sure: dict[str, Any]) -> 
         for low in lows
     ]
     return f"""
+Of {errors["flipped"]:,} changed labels, **{errors["recall_listed"]:.1%}** are listed as wrong, with a precision of
+**{errors["precision_listed"]:.1%}**, and calibration lowers the expected calibration error from
+{sure["ece_before"]:.4f} to **{sure["ece_after"]:.4f}**.
+
 ## Label errors
 
 banking77 ({errors["rows"]:,} training rows, {errors["labels"]} labels), {FLIPPED:.0%} of the labels changed to

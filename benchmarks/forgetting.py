@@ -125,6 +125,8 @@ def page(found: dict[float, list[dict[str, Any]]]) -> str:
     ]
     return "\n".join(
         [
+            "What is forgotten grows with the learning rate, from the top down.",
+            "",
             f"all-MiniLM-L6-v2 is fine-tuned on {ROWS:,} TREC questions of six types, with four learning rates (batch "
             f"size 32, linear schedule with 10% warm-up). Seeds per learning rate: {seeds}; means are shown. Every "
             f"{SETTINGS['forgetting.every_steps']} steps it is evaluated on the 500 test questions, and on what it "

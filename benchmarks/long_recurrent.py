@@ -84,10 +84,11 @@ def _page(figures: dict[str, Any], lengths: list[int]) -> str:
         for length in lengths
     )
     return (
+        f"Memory does not grow with the document: over {min(lengths):,} to {max(lengths):,} tokens, the highest "
+        f"peak is **{figures['ratio']:.2f} times** the lowest, where at most {figures['mark']} is wanted.\n\n"
         "The highest memory of a process that classifies one document with an AWD-LSTM of half the published size (3 × "
         "576 over 200, 30,000 words), and of one that takes a training step on it, in MB:\n\n"
-        f"| tokens | classify | learn |\n| ---: | ---: | ---: |\n{rows}\n\n"
-        f"The highest peak is **{figures['ratio']:.2f} times** the lowest (at most {figures['mark']} is wanted)."
+        f"| tokens | classify | learn |\n| ---: | ---: | ---: |\n{rows}"
     )
 
 

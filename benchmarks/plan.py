@@ -159,12 +159,13 @@ def _page(figures: dict[str, Any]) -> str:
         ]
         lines.append(f"| {name}: {case.about} | {case.model} | {one['steps']} | {' | '.join(cells)} |")
     return (
+        f"The largest error of estimated CPU time and memory is **{figures['worst_error']:.1%}**; the target is at "
+        "most 25%.\n\n"
         "Each recipe is estimated by `warmstart plan --measure` and then run, in two processes one after the other. "
         "The columns are estimate / measurement (error): CPU time of training on one thread, peak memory of the "
         "process, and wall-clock time of training.\n\n"
         "| recipe | encoder | steps | CPU time, s | peak memory, GB | wall-clock time, s |\n"
         "| --- | --- | --- | --- | --- | --- |\n" + "\n".join(lines) + "\n\n"
-        f"The largest error of CPU time and memory is **{figures['worst_error']:.1%}**; the target is at most 25%. "
         "Varying amounts of other work ran on the two cores at the same time, so the wall-clock time (largest error "
         f"{figures['worst_error_by_the_clock']:.0%}) says as much about that work as about the estimate."
     )

@@ -151,7 +151,12 @@ def page(sets: dict[str, list[Text]], rows: list[tuple[str, str, str, str, Count
         f"{name}, {len(texts):,} texts with {sum(len(spans) for _, spans in texts):,} spans"
         for name, texts in sets.items()
     )
+    shares: dict[bool, list[float]] = {True: [], False: []}
+    for _, _, subwords, by, counted in rows:
+        shares["character" in (subwords, by)].append(counted["exact"] / max(counted["spans"], 1))
     lines = [
+        f"With characters as tokens, {min(shares[True]):.2%} of the spans come back exactly, and with word pieces "
+        f"at least {min(shares[False]):.2%}.\n",
         ABOUT.format(data=counts, known=f"{KNOWN:.2%}", wordpieces=f"{WORDPIECES:,}"),
         "| data | words by | split into | tokenized by | tokens | unknown | exact | boundary inside a token | other |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",

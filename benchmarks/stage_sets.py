@@ -1,5 +1,5 @@
-"""The data of `stages.py`: labelled rows to fine-tune on, raw text to pre-train on, tasks to learn beside; written once
-into .cache/stages/data/.
+"""Labelled rows to fine-tune on and raw text to pre-train on, of the study `stages` and the proof of stages; what the
+proof needs is written once into .cache/stages/data/.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 import craft_sets
 from common import ROOT
@@ -52,38 +50,12 @@ SETS = {
         {"window.max_tokens": 128, "training.epochs": 2, "training.learning_rate": 1e-4},
     ),
 }
-FILMS, QUESTIONS, WORLD = ("imdb", "sst", "movie_reviews"), ("questions",), ("wikitext",)
-CORPORA = {"rt": (FILMS, WORLD), "imdb": (FILMS, WORLD), "trec": (QUESTIONS, FILMS)}
-"""Texts near to a set's own, and texts of other kinds."""
-BESIDE = {"rt": ("sst", "trec"), "trec": ("sst", "rt"), "imdb": ("sst", "rt", "trec")}
-"""Tasks that a set is learned beside, itself included."""
+FILMS = ("imdb", "sst", "movie_reviews")
 
 
 def data_of(name: str) -> dict[str, str]:
     """The recipe's keys for the data of a set, whose files are written where they are missing."""
     return written(sst if name == "sst" else SETS[name].rows, CACHE / "data" / name)
-
-
-def others(name: str, model: str) -> list[str]:
-    """Recipe files of the tasks that a set is learned beside."""
-    found = []
-    for one in BESIDE[name]:
-        path = CACHE / "data" / f"{one}.yaml"
-        data = {key.removeprefix("data."): value for key, value in data_of(one).items()}
-        path.write_text(
-            yaml.safe_dump({"model": model, "task": "classify", "data": data, "window": {"max_tokens": 128}})
-        )
-        found.append(str(path))
-    return found
-
-
-def corpus(name: str) -> Path:
-    """A file of raw texts, written where it is missing."""
-    path = CACHE / "data" / f"{name}.jsonl"
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS[name]()), encoding="utf-8")
-    return path
 
 
 def texts_of_imdb(count: int) -> Path:

@@ -108,7 +108,12 @@ def page(figures: dict[str, Any]) -> str:
     ]
     rows = figures["rows"]
     each = rows["dev"] * (1 + JOINED) / figures["labels"]
+    fixed, chosen = figures["ways"]["0.5 for every label"], figures["ways"]["chosen for F1"]
     return f"""
+A threshold for each label, chosen for F1 on dev rows, lifts macro F1 from {fixed["macro_f1"]:.3f} to
+**{chosen["macro_f1"]:.3f}**, while the share of rows with all labels right goes from {fixed["exact_match"]:.3f} to
+{chosen["exact_match"]:.3f}.
+
 A text is one request of clinc150, or with a probability of {JOINED:.0%} two of them, joined; its labels are their
 intents, {figures["labels"]} in all. There are {rows["train"]:,} training, {rows["dev"]:,} dev and {rows["test"]:,} test
 texts, made of the set's own train, validation and test requests. A linear probe on frozen features of

@@ -178,7 +178,10 @@ def _page(figures: dict[str, Any], padding: str) -> str:
         f"{one['ratio_default']} | {one['padding']:.1%} |"
         for name, one in ((name, figures[name]) for name in FULL)
     ]
+    ratios = [figures[name]["ratio_plain"] for name in FULL]
     return (
+        f"Training is **{min(ratios)} to {max(ratios)} times** as fast as a plain `transformers.Trainer` in the same "
+        "precision, because batches have hardly any padding.\n\n"
         "MiniLM in steps of 32 rows, alternating in one process on one thread, on batches sampled evenly from a "
         "length-grouped epoch of 2,000 rows: `training.batching: by-length`, compared with a plain "
         "`transformers.Trainer` (random order, padded to the longest row of the batch) on the same rows, and with a "

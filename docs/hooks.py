@@ -1,7 +1,7 @@
 """Parts of pages that are generated from the code: `<!-- generate: NAME -->` calls NAME when the site is built.
 
-`make reference` also writes them into the pages of docs/reference/, up to `<!-- end: NAME -->`, for those who read them
-in a checkout; a test keeps them equal to the code.
+`make reference` also writes them into the pages of docs/reference/ and the comparison, up to `<!-- end: NAME -->`, for
+those who read them in a checkout; a test keeps them equal to the code.
 """
 
 from __future__ import annotations
@@ -16,12 +16,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+import yaml
 from pydantic import BaseModel
+
+sys.path.insert(0, str(Path(__file__).parent))
+from comparison import against
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
 REFERENCE = Path(__file__).parent / "reference"
+EVIDENCE = Path(__file__).parent / "evidence.yaml"
 SOURCE = ROOT / "src" / "warmstart"
+WRITTEN = [*sorted(REFERENCE.glob("*.md")), Path(__file__).parent / "explanation" / "why.md"]
+"""Pages that are complete in a checkout, too."""
 
 
 _PLACE = re.compile(r"<!-- generate: (\w+) -->(?:.*?<!-- end: \1 -->)?", re.DOTALL)
@@ -33,15 +40,25 @@ _CLASSES = {
     "size": ("warmstart.recipe.study", "StudySize"),
     "method": ("warmstart.recipe.study", "StudyMethod"),
     "peer": ("warmstart.recipe.study", "StudyPeer"),
+    "published": ("warmstart.recipe.study_claims", "StudyPublished"),
+    "claim": ("warmstart.recipe.study_claims", "StudyClaim"),
+    "curve": ("warmstart.recipe.study_claims", "StudyCurve"),
+    "fullsize": ("warmstart.recipe.study_claims", "StudyFullSize"),
 }
 """Options classes whose fields are a table."""
 _AT_BUILD_ONLY = "public"
 """Its text is a directive to mkdocstrings, which says nothing in a checkout."""
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in what is generated; mkdocs calls this for every page."""
-    return _PLACE.sub(lambda match: _make(match[1]), markdown)
+def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
+    """Fill in what is generated, and what a guide rests on; mkdocs calls this for every page."""
+    uri = page.file.src_uri if page is not None else ""
+    if uri.startswith("results/"):
+        columns = max((line.count("|") for line in markdown.splitlines() if line.startswith("| ")), default=0)
+        page.meta["hide"] = ["toc", "navigation"] if columns > 12 else ["toc"]  # room for tables
+    filled = _PLACE.sub(lambda match: _make(match[1]), markdown)
+    guide = re.fullmatch(r"howto/([\w-]+)\.md", uri)
+    return f"{filled}\n\n*Evidence: {_rests_on(evidence_of('advice')[guide[1]])}.*\n" if guide else filled
 
 
 def written(markdown: str) -> str:
@@ -62,8 +79,36 @@ def _make(name: str) -> str:
     """What is generated under a name."""
     makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "faults": faults, "results": results, "exits": exits}
     makers |= {"labelling": labelling, "pretraining": pretraining, "packages": packages, "imports": imports}
-    makers |= {"public": public, "schedules": schedules}
+    makers |= {"public": public, "schedules": schedules, "synonyms": synonyms, "evidence": evidence}
+    if name.startswith("against_"):
+        return against(name.removeprefix("against_"))
     return makers[name]() if name in makers else _options(*_CLASSES[name])
+
+
+def evidence_of(part: str) -> dict[str, Any]:
+    """What is said of the defaults, the rules or the advice to rest on."""
+    content: dict[str, dict[str, Any]] = yaml.safe_load(EVIDENCE.read_text(encoding="utf-8"))
+    return content[part]
+
+
+def evidence() -> str:
+    """What every default, rule and guide rests on."""
+    parts = {"Defaults of fit": "defaults", "Rules": "rules", "How-to guides": "advice"}
+    heads = {"defaults": "field", "rules": "constant", "advice": "guide"}
+    sections = []
+    for title, part in parts.items():
+        link = "[{0}](../howto/{0}.md)" if part == "advice" else "`{0}`"
+        rows = [(link.format(name), _rests_on(said)) for name, said in evidence_of(part).items()]
+        sections.append(f"## {title}\n\n{_table((heads[part], 'evidence'), rows)}")
+    return "\n\n".join(sections)
+
+
+def _rests_on(said: Any) -> str:
+    """The measurement behind something, or that there is none."""
+    if isinstance(said, str):
+        return f"none. {said[:1].upper()}{said[1:]}"
+    page = f"[{_title(RESULTS / (said['page'] + '.md'))}](../results/{said['page']}.md)"
+    return f"{page}, row *{said['row']}*: {said['says']}"
 
 
 def public() -> str:
@@ -254,11 +299,48 @@ def faults() -> str:
     return "\n\n".join(parts)
 
 
+def synonyms() -> str:
+    """What other libraries call each recipe field."""
+    from warmstart.recipe.synonyms import RECIPE
+
+    fields: dict[str, list[str]] = {}
+    for name, field in RECIPE.items():
+        fields.setdefault(field, []).append(f"`{name}`")
+    # The columns of a file are a mapping below one field.
+    here = {field: f"`{field.replace('data.columns.', 'data.columns: ')}`" for field in fields}
+    return _table(("here", "elsewhere"), [(here[field], ", ".join(names)) for field, names in fields.items()])
+
+
+_GALLERY = {
+    "Accuracy": "craft defaults plain tasks stages thresholds diagnosis statistics forgetting explain scratch "
+    "round-trips",
+    "Speed": "train step overhead predict features plan memory corpus long long-recurrent",
+    "Published tables, redone": "studies domains feature-based glue layer-rates layers learning-curves multitask "
+    "practitioner pretraining-steps relations steadiness truncation",
+    "Reliability": "simulation kill kill-defaults kill-recurrent three-stages sweep exactly-once outage corrupt verify "
+    "full-disk order same-answers readers faults first-minutes import report site unchanged",
+    "Security": "hostile secrets server",
+}
+"""The result pages by what they are about, the most important first; others are listed under `More`."""
+
+
 def results() -> str:
-    """A list of the result pages, by title."""
-    pages = sorted(page for page in RESULTS.glob("*.md") if page.name != "index.md")
-    lines = [f"- [{_title(page)}]({page.name})" for page in pages]
-    return "\n".join(lines) or "There are none yet."
+    """The result pages by subject, each with its title and its conclusion."""
+    pages = {page.stem: page for page in sorted(RESULTS.glob("*.md")) if page.name != "index.md"}
+    groups = {title: [name for name in names.split() if name in pages] for title, names in _GALLERY.items()}
+    groups["More"] = [name for name in pages if all(name not in names for names in groups.values())]
+    return "\n\n".join(
+        f"## {title}\n\n" + "\n".join(f"- **[{_title(pages[name])}]({name}.md).** {conclusion(name)}" for name in names)
+        for title, names in groups.items()
+        if names
+    )
+
+
+def conclusion(name: str) -> str:
+    """What a result page opens with: the first sentence below its title."""
+    paragraph = (RESULTS / f"{name}.md").read_text(encoding="utf-8").split("\n\n")[1]
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
+    return re.split(r"(?<=[\w*%)`]\.)(?=\s+[A-Z`*\d])", text)[0]
 
 
 def schedules() -> str:
@@ -285,8 +367,9 @@ def schedules() -> str:
     drawing = file.getvalue()[file.getvalue().index("<svg") :].replace("#000000", "currentColor")
     about = "The six learning rate schedules, with 10% warm-up and lr_ratio 32."
     drawing = drawing.replace("<svg ", f'<svg role="img" aria-label="{about}" style="max-width:100%;height:auto" ', 1)
-    # A blank line would end the HTML block.
-    return "\n".join(line for line in drawing.splitlines() if line.strip())
+    # Markdown takes a <style> out of an <svg>, which is no block to it, and closes the drawing there; in a <figure>,
+    # which is one, all stays as it is.
+    return f"<figure>\n{drawing}\n</figure>"
 
 
 _HEAD = ("field", "type", "default", "meaning")
@@ -390,5 +473,5 @@ def _title(page: Path) -> str:
 
 
 if __name__ == "__main__":
-    for page in sorted(REFERENCE.glob("*.md")):
+    for page in WRITTEN:
         page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")

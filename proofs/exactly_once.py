@@ -341,6 +341,9 @@ def main() -> None:
 def _page(figures: dict[str, Any]) -> str:
     refused = ", ".join(f"{name} {seconds} s" for name, seconds in figures.get("refused_in_seconds", {}).items())
     return (
+        f"Through **{figures['worker_kills']} killed workers and {figures['driver_kills']} killed drivers**, "
+        f"{figures['rows_lost']} rows were lost, {figures['rows_twice']} labelled twice, and "
+        f"{figures['bytes_differ']} files differ from those of an uninterrupted job.\n\n"
         f"A corpus of {figures['rows']:,} rows in JSONL, gzipped JSONL, CSV and Parquet files is labelled by {WORKERS} "
         f"Ray workers, in shards of {SHARD} rows and groups of 2 files, with a tiny model. Without interruption, "
         f"{figures['answered']:,} rows are labelled and {figures['set_aside']:,} set aside: broken lines, wrong types, "

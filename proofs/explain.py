@@ -166,6 +166,9 @@ def _page(figures: dict[str, Any]) -> str:
     ]
     heads = ("planted word ranked first", "called faithful", "correlation after randomising", "its size")
     return f"""
+Where one planted word decides, `integrated-gradients` ranks it first in
+**{figures["found_first"]["integrated-gradients"]:.1%}** of the texts.
+
 A tiny BERT is trained on texts of 20 to 40 words in which a single planted word decides the label, and on texts without
 one, which have a label of their own. On {figures["texts"]:,} other texts with a planted word its accuracy is
 {figures["accuracy"]:.1%}, and the answer to each is explained.

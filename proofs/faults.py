@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import plants_several  # noqa: F401 - it registers its plants
+import plants_soft  # noqa: F401 - likewise
 import plants_tags  # noqa: F401 - likewise
 from clean import real_findings
 from common import arguments, finish, write_page

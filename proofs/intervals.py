@@ -126,7 +126,10 @@ def main() -> None:
 
 def _page(trials: int, coverage: dict[str, float], wrong: dict[str, float]) -> str:
     sure = 100 * 1.96 * float(np.sqrt(0.05 * 0.95 / trials))
+    inside, false = [100 * share for share in coverage.values()], [100 * share for share in wrong.values()]
     lines = [
+        f"95% intervals contain the truth in **{min(inside):.1f} to {max(inside):.1f}%** of the trials, and tests "
+        f"at the 5% level find a difference that is not there in **{min(false):.1f} to {max(false):.1f}%**.",
         " ".join((__doc__ or "").split("\n\n", 1)[1].split()),
         f"There are {trials:,} trials, so a percentage of 5% or 95% is accurate to about {sure:.1f} points.",
         "## 95% confidence intervals",
@@ -139,8 +142,7 @@ def _page(trials: int, coverage: dict[str, float], wrong: dict[str, float]) -> s
         "models would give on other rows. A claim is made only if both tests are significant, so it is wrong no more "
         "often than the test over seeds. McNemar's exact test and the permutation test of two single models count "
         "whole rows, and are conservative; the mid-p value corrects that. With Holm's correction, the percentage is "
-        "that of "
-        "trials in which any of three comparisons finds a difference.",
+        "that of trials in which any of three comparisons finds a difference.",
     ]
     return "\n\n".join(lines)
 

@@ -343,6 +343,8 @@ def main() -> None:
 def _page(figures: dict[str, Any], proof: Proof) -> str:
     places = ", ".join(sorted(proof.marks.places))
     return (
+        f"**{figures['leaks']} secrets** of {figures['places']} kinds were printed or written by {figures['commands']} "
+        "commands.\n\n"
         f"A marked secret is put into each of {figures['places']} places ({places}). With them, "
         f"{figures['commands']} commands are run, {figures['failed_commands']} of which fail on purpose, some with "
         "`WARMSTART_TRACEBACK`: training, predicting, labelling with Ray into an object store that answers and one "

@@ -299,7 +299,10 @@ def main() -> None:
 
 
 def _page(figures: dict[str, Any], found: dict[str, dict[str, Any]]) -> str:
+    outages = found["local"]["outages"] + found["s3"]["outages"]
     return (
+        f"Through **{outages} outages of storage**, {figures['rows_lost']} rows were lost, {figures['rows_twice']} "
+        f"labelled twice, and {figures['bytes_differ']} files differ from those of an undisturbed job.\n\n"
         f"A corpus of {figures['rows']:,} rows in JSONL, gzipped JSONL, CSV and Parquet files, {figures['poison']:,} "
         f"of them broken on purpose, is labelled by a Ray cluster of {NODES} nodes, in shards of {SHARD} rows, with a "
         "tiny model: once undisturbed, then through outages of 1 to 120 s, while shards are being labelled.\n\n"

@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from contracts.test_every_task import CASES, fit
 from tiny import WORDS, save_tiny
 from warmstart.deploy.export.compare_answers import CLOSE, AnswerComparison, compare_answers
-from warmstart.deploy.export.export_run import export
+from warmstart.experiments.export_run import export
 from warmstart.inference.predictor import Predictor
 
 Answers = Sequence[Mapping[str, Any]]
@@ -166,7 +166,12 @@ def main() -> None:
 
 
 def _page(found: Mapping[str, Mapping[str, AnswerComparison]]) -> str:
+    others = [one for case in found.values() for name, one in case.items() if name != "alone"]
     lines = [
+        f"Every engine, Ray and the server give the same answers: **{sum(one.differ for one in others)} of "
+        f"{sum(one.rows for one in others):,}** differ, and numbers are at most "
+        f"{max(one.worst for one in others):.1e} apart.",
+        "",
         "In every case of the contract tests, a tiny model memorizes its rows and then predicts them again, with words",
         "appended to the texts. Each way to predict is compared with PyTorch in fp32 on the same rows: `differ` counts",
         "predictions with another label, position or text, and `apart` is the largest difference between two numbers,",

@@ -21,6 +21,8 @@ def page(figures: dict[str, Any]) -> str:
     """The text of the page, of the figures of all parts."""
     bombed = "".join(f"| {name} | {status or 'closed'} |\n" for name, status in figures["bombs"].items())
     return (
+        f"Of {figures['malformed']:,} malformed requests, **{figures['answers_5xx']}** were answered with 5xx, and "
+        f"through {figures['kills']} kills under load, **{figures['wrong_answers']}** answers were wrong.\n\n"
         f"**{figures['malformed']:,} malformed requests** over {FLOOD} open connections, "
         f"{figures['requests_per_second']:,} per second: {figures['answers_5xx']} responses with 5xx "
         f"({_counts(figures['statuses'])}). The memory of all server processes "

@@ -125,11 +125,12 @@ def main() -> None:
 def _page(figures: dict[str, Any]) -> str:
     equal = "bit-identical to those" if figures["bit_equal"] else "OTHER THAN those"
     return (
+        f"Killed with SIGKILL in {figures['killed_in']} of 3 stages, each time after a checkpoint, and resumed by the "
+        f"same command, a recipe ends with weights {equal} of an uninterrupted run.\n\n"
         "One recipe with all-MiniLM-L6-v2: continued pretraining on 2,000 reviews of IMDb in sequences of 128 tokens, "
         "then multi-task training on SST, rt-polarity and TREC, then fine-tuning on 1,000 reviews, 128 tokens of each; "
         f"{figures['steps']} steps of 16 per stage, {figures['minutes']} minutes in total.\n\n"
-        f"Killed with SIGKILL in {figures['killed_in']} of 3 stages, each time after a checkpoint, and resumed by the "
-        f"same command, it ends with weights {equal} of an uninterrupted run. With another folder, all three "
+        "With another folder, all three "
         f"stages are reused, in **{figures['seconds_again']} seconds**, including the start of Python."
     )
 

@@ -153,6 +153,9 @@ def main() -> None:
 def _page(figures: dict[str, Any]) -> str:
     equal = "bit-identical to that of an uninterrupted sweep" if figures["best_bit_equal"] else "ANOTHER"
     return (
+        f"Of {figures['trials']} trials whose workers were killed at **{figures['kills']}** random times, "
+        f"{figures['lost']} were lost and {figures['done_twice']} trained twice, and the best trial's model is "
+        f"{equal}.\n\n"
         f"A sweep of {figures['trials']} trials with {WORKERS} workers, both killed with SIGKILL at "
         f"**{figures['kills']}** random times and restarted; {figures['workers_killed']} workers were running a trial "
         f"when killed. {figures['gone_on_with']} trials were started by one worker and resumed by another.\n\n"
@@ -161,7 +164,7 @@ def _page(figures: dict[str, Any]) -> str:
         f"| trained to the end twice | {figures['done_twice']} |\n"
         f"| recorded as ended more than once, or never | {figures['told_twice']} |\n"
         f"| with the settings and the score of an uninterrupted sweep | {figures['as_left_alone']} |\n\n"
-        f"The best trial's model is {equal}. A trial is a tiny encoder on 64 rows for 6 epochs, with a checkpoint "
+        "A trial is a tiny encoder on 64 rows for 6 epochs, with a checkpoint "
         "every 2 steps; settings are sampled at random, from the seed and the trial's number."
     )
 

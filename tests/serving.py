@@ -14,6 +14,7 @@ from warmstart.deploy.serve.app import Log, ServingApp, ServingSettings
 from warmstart.deploy.serve.backend import BackendReply, ModelUnavailable
 from warmstart.deploy.serve.served_models import ServedModel
 from warmstart.inference.predictor import Predictor
+from warmstart.inspection.explanations import explain
 
 JSON = {"content-type": "application/json"}
 
@@ -34,6 +35,9 @@ class InProcess:
         if self.away:
             raise ModelUnavailable("gone")
         return BackendReply(list(self.predictors[model.seal].stream(rows)), [len(rows)])
+
+    async def explain(self, model: ServedModel, row: Any) -> BackendReply:
+        return BackendReply([explain(self.predictors[model.seal], row, "occlusion").as_answer()])
 
     async def close(self, model: ServedModel) -> None:
         del self.predictors[model.seal]

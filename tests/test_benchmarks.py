@@ -209,6 +209,14 @@ def test_heads_attention_and_probes_are_measured(sample, monkeypatch):
     assert len(sample("probes", 60)["TREC question type"]) == 4
 
 
+@pytest.mark.real
+def test_ways_of_asking_and_smaller_models_are_measured(sample, monkeypatch):
+    monkeypatch.setenv("WARMSTART_BENCH_TINY", "1")
+    assert sample("ask", 2, "--sets", "trec")["margin"]["ratio"] > 0
+    points = sample("shrink", 1, "--sets", "trec")["trec"]
+    assert [point["blocks"] for point in points] == [3, 2, 1]
+
+
 def test_long_documents_take_no_more_memory_in_a_recurrent_model(sample):
     figures = sample("long_recurrent", 3000, WARMSTART_BENCH_TINY="1")
     assert figures["ratio"] < figures["mark"]
@@ -225,3 +233,11 @@ def test_the_stages_of_ulmfit_end_with_their_scores(sample):
     asked = ("--sets", "trec-100", "--variants", "from nothing,ULMFiT")
     figures = sample("ulmfit", 1, *asked, WARMSTART_BENCH_TINY="1")
     assert all(0 < figures["trec-100"][name] < 1 for name in ("from nothing", "ULMFiT"))
+
+
+def test_students_end_with_their_scores(sample):
+    figures = sample("distil", 1, "--sets", "banking77", "--teachers", "e5-small", WARMSTART_BENCH_TINY="1")
+    assert len(figures) == 3
+    for one in figures.values():
+        assert set(one) == {"teacher", "without", "with"}
+        assert all(run["rows_per_second"] > 0 for run in one.values())

@@ -77,3 +77,20 @@ def test_checkpoints_of_tensorflow_are_imported_and_damaged_ones_refused(prove):
     assert figures["checkpoints"] == 4
     assert figures["largest_difference"] <= 1e-5
     assert (figures["damages"], figures["not_refused_by_name_and_place"]) == (20, 0)
+
+
+def test_no_crash_point_loses_doubles_or_changes_anything(prove):
+    jobs = "fit; study; labelling; labelling, object store; model published anew"
+    figures = prove("simulation", 60, "--jobs", jobs, "--share", "0.25", "--processes", "1")
+    assert figures["violations"] == 0
+    assert figures["crash_points"] > 300
+    assert figures["schedules"] == 60
+    found_after = figures["planted_found_after"]
+    assert len(found_after) == 5
+    assert all(found_after.values())
+
+
+def test_no_crash_point_of_stages_and_sweeps_does_either(prove):
+    figures = prove("simulation", 12, "--jobs", "stages; sweep; stage removed", "--share", "0.01", "--processes", "1")
+    assert figures["violations"] == 0
+    assert figures["crash_points"] > 1500

@@ -5,10 +5,7 @@ without length normalization, with every word as a prefix, and pages before sect
 """
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +14,8 @@ from lunr.builder import Builder
 from lunr.query import Query
 from lunr.query_parser import QueryParser
 from lunr.stop_word_filter import stop_word_filter
+
+from built_site import built_site
 
 ROOT = Path(__file__).parent.parent
 SEARCHES = {
@@ -99,14 +98,7 @@ class SiteSearch:
 @pytest.fixture(scope="module")
 def search(tmp_path_factory):
     """The search of the site as it is now; a build that is newer than all it is made from is used again."""
-    index = ROOT / "site" / "search" / "search_index.json"
-    sources = [ROOT / "mkdocs.yml", ROOT / "pyproject.toml"]
-    sources += [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.py"), *(ROOT / "src").rglob("*.py")]
-    if not index.exists() or index.stat().st_mtime < max(path.stat().st_mtime for path in sources):
-        site = tmp_path_factory.mktemp("site")
-        command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)]
-        subprocess.run(command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=True)
-        index = site / "search" / "search_index.json"
+    index = built_site(tmp_path_factory.mktemp("site")) / "search" / "search_index.json"
     return SiteSearch(json.loads(index.read_text(encoding="utf-8")))
 
 

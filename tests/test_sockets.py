@@ -38,7 +38,7 @@ print(json.dumps(opened))
 
 def test_no_verb_opens_a_socket_for_local_use(encoder, files, tmp_path):
     run, other, quick = tmp_path / "run", tmp_path / "other", ["--max-steps", "2", "--precision", "fp32"]
-    fit = ["fit", files["train"], "--model", encoder, "--test", files["test"], *quick]
+    fit = ["fit", files["train"], "--model", encoder, "--test", files["test"], "--dev", files["test"], *quick]
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(
         f"model: {encoder}\ndata: {{train: {files['train']}, dev: {files['test']}}}\n"
@@ -50,6 +50,8 @@ def test_no_verb_opens_a_socket_for_local_use(encoder, files, tmp_path):
         "title: One method\nsubject: own\nmethods: {own: {recipe: {training.max_steps: 2}}}\nsizes: {all: {seeds: 1}}\n"
         f"sets: {{films: {{train: {files['train']}, test: {files['test']}, sizes: [all]}}}}\n"
     )
+    pool = tmp_path / "pool.csv"
+    pool.write_text("text\na good film\na boring plot\n")
     verbs = [
         [*fit, "--out", run],
         [*fit, "--out", other, "--set", "seed=1"],
@@ -63,6 +65,8 @@ def test_no_verb_opens_a_socket_for_local_use(encoder, files, tmp_path):
         ["evaluate", run],
         ["compare", run, other],
         ["diagnose", run, "--explain", "1"],
+        ["ask", run, pool, "--rows", "1", "--out", tmp_path / "to-label.csv"],
+        ["shrink", run, "--remove", "0", "--out", tmp_path / "small"],
         ["inspect", run, "layers"],
         ["import", CHECKPOINT, "--lower-case", "--out", tmp_path / "imported"],
         ["features", files["test"], "--model", encoder, "--out", tmp_path / "vectors.npy"],

@@ -14,8 +14,10 @@ from tiny import save_tiny
 from warmstart.cli.main import app
 from warmstart.errors import RecipeError
 from warmstart.evaluation.run import RunFolder
+from warmstart.pipeline.reuse import reuse_finetuning
 from warmstart.pipeline.run_recipe import plan_stages
 from warmstart.recipe import StageOptions, load_recipe, make_recipe
+from warmstart.runtime.progress import silent
 
 PRETRAIN = {"pretrain": {"max_tokens": 32, "steps": 6, "training": {"precision": "fp32", "batch_size": 8}}}
 SAVES = {"checkpoints": {"every_steps": 2, "when_finished": "keep"}}
@@ -78,6 +80,14 @@ def test_the_same_again_trains_nothing(fit):
     assert all(one.equal(two) for one, two in zip(weights(first).values(), weights(again).values(), strict=True))
     assert again.training.history == first.training.history
     assert warmstart.load(again.folder).predict(["a good film"])
+
+
+def test_a_reused_fine_tuning_leaves_no_checkpoints_of_its_own(fit, tmp_path):
+    done, stopped = fit("one").folder, tmp_path / "two"
+    (stopped / "checkpoints" / "step-000000001").mkdir(parents=True)
+    reuse_finetuning(done, stopped, silent)
+    assert not (stopped / "checkpoints").exists()
+    assert (stopped / "metrics.json").is_file()
 
 
 def test_reuse_can_be_refused(fit):

@@ -1,7 +1,13 @@
 """Studies: methods on the same rows, figures that are kept, and a page that says how far each is behind."""
 
 import csv
+import json
+import os
+import shutil
+import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -229,3 +235,105 @@ def test_kept_figures_are_replaced_by_newer_ones_of_the_same_method_and_seed(tmp
     (tmp_path / "cell.jsonl").write_text("{")
     with pytest.raises(RunError, match=r"cell\.jsonl:1"):
         file.read()
+
+
+def kept_lines(folder):
+    """Cell and line of every figure."""
+    files = sorted((folder / "figures").rglob("*.jsonl"))
+    return [(path.stem, line) for path in files for line in path.read_text().splitlines()]
+
+
+def test_a_study_killed_five_times_loses_and_repeats_nothing(study, encoder):
+    log = study / "log.txt"
+    slow = f"import time; open({str(log)!r}, 'a').write(sys.argv[1] + chr(10)); time.sleep(0.2)\njson.dump("
+    (study / "words.py").write_text(PEER.replace("json.dump(", slow))
+    path = study / "study.yaml"
+    path.write_text(path.read_text().replace("few: {per_label: 2, seeds: 2}", "few: {per_label: 2, seeds: 5}"))
+    part, made = StudyPart(methods=("words",)), runner(study, encoder)
+    kept: list[tuple[str, str]] = []
+    for kill in range(5):
+        child = os.fork()
+        if not child:
+            os.setsid()
+            made.run(part)
+            os._exit(0)
+        while len(log.read_text().splitlines() if log.exists() else ()) < 2 * kill + 2:
+            time.sleep(0.01)
+        os.killpg(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert set(kept) <= set(kept_lines(study)), "a kill lost figures"
+        kept = kept_lines(study)
+    assert 0 < len(kept) < 10
+    begun = log.read_text().splitlines()
+    made.run(part)
+    done = {(cell, json.loads(line)["key"]) for cell, line in kept}
+    assert set(kept) <= set(kept_lines(study))
+    assert len(kept_lines(study)) == 10
+    jobs = [Path(line).parent for line in log.read_text().splitlines()[len(begun) :]]
+    assert [job for job in jobs if (job.parent.name, job.name) in done] == [], "what was kept is measured again"
+    assert len(begun) + 10 - len(kept) == len(log.read_text().splitlines())
+
+
+def test_the_learning_curve_on_ones_own_file_takes_a_few_lines(tmp_path, encoder):
+    root = Path(__file__).resolve().parents[1]
+    shutil.copytree(root / "studies" / "learning-curves", tmp_path / "studies" / "learning-curves")
+    shutil.copytree(root / "studies" / "peers", tmp_path / "studies" / "peers")
+    folder = tmp_path / "studies" / "messages"
+    folder.mkdir()
+    for name in ("messages.csv", "messages_test.csv"):
+        shutil.copy(root / "examples" / name, folder / name)
+    (folder / "study.yaml").write_text(
+        "based_on: ../learning-curves\n"
+        "sets: {messages: {train: messages.csv, test: messages_test.csv, sizes: [4%, 10%], "
+        "columns: {text: message, label: topic}}}\n"
+        "recipe: {window.max_tokens: 16, training.max_steps: 2}\n"
+        "full_size: null\n"
+    )
+    made = runner(folder, encoder)
+    part = StudyPart(methods=("plain", "defaults", "tfidf"), seeds=1)
+    made.run(part)
+    assert not made.errors
+    results = made.results(part)
+    assert {cell.name: sorted(row.variant for row in rows) for cell, rows in results.items()} == {
+        "messages-4%": ["defaults", "plain", "tfidf"],
+        "messages-10%": ["defaults", "plain", "tfidf"],
+    }
+    write_study_page(made.study, folder, results, tmp_path / "page.md", "warmstart study messages")
+    text = (tmp_path / "page.md").read_text()
+    assert "![Scores over share of the training rows, %](page.svg)" in text
+    assert "| plain | 17.26 |" in text
+
+
+def test_a_study_that_is_based_on_another_has_its_fields_but_for_other_sets(study):
+    text = (study / "study.yaml").read_text()
+    claims = "claims: [{says: a, ahead: quick, of: [words], sets: [more]}, {says: b, ahead: quick, of: [words]}]"
+    (study / "study.yaml").write_text(f"{text}\n{claims}\n")
+    own = study.parent / "mine"
+    own.mkdir()
+    (own / "study.yaml").write_text("based_on: ../own\ntitle: Mine\n")
+    made, _ = load_study(own)
+    assert (made.title, made.data, made.peers["words"].script) == ("Mine", "../own/data", "../own/words.py")
+    assert len(made.claims) == 2
+    (own / "study.yaml").write_text("based_on: ../own\nsets: {mine: {train: a.csv, test: b.csv, sizes: [few]}}\n")
+    made, _ = load_study(own)
+    assert (list(made.sets), made.data, [claim.says for claim in made.claims]) == (["mine"], ".", ["b"])
+    (own / "study.yaml").write_text("based_on: ../other\n")
+    with pytest.raises(RecipeError, match=r"based_on: there is no .*other/study.yaml"):
+        load_study(own)
+
+
+def test_machines_of_another_precision_keep_figures_of_their_own(tmp_path):
+    file = FigureFile(tmp_path / "cell.jsonl")
+    file.keep(result("ours", 0, 0.5), "unknown", 1.0)
+    file.keep(result("ours", 0, 0.6), "half", 1.0, "bf16")
+    file.keep(result("ours", 0, 0.7), "full", 1.0, "fp32")
+    file.keep(result("ours", 0, 0.8), "again", 1.0, "fp32")
+    assert {key: row.precision for (_, key), row in file.read().items()} == {"half": "bf16", "again": "fp32"}
+
+
+def test_a_share_has_rows_of_every_label_and_fixed_rows_stay_as_they_are():
+    every = [*rows(50), {"text": "rare", "label": "rare"}]
+    few = draw(every, StudySize(share=0.1), 0)
+    assert sorted(row["label"] for row in few) == ["bad"] * 5 + ["good"] * 5 + ["rare"]
+    assert draw(every, StudySize(fixed=True), 7) == every
+    assert len(draw(every, StudySize(share=1.0), 0)) == len(every)

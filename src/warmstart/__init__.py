@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from warmstart.api import Run, compare, export, features, fit, inspect, load
+    from warmstart.api import Run, ask, compare, export, features, fit, inspect, load
     from warmstart.errors import WarmstartError
     from warmstart.estimators import TextClassifier, TextScorer
     from warmstart.inference.features import Extractor
@@ -30,6 +30,7 @@ _HOMES = {
     "TextClassifier": "warmstart.estimators",
     "TextScorer": "warmstart.estimators",
     "WarmstartError": "warmstart.errors",
+    "ask": "warmstart.api",
     "compare": "warmstart.api",
     "export": "warmstart.api",
     "features": "warmstart.api",
@@ -48,6 +49,7 @@ __all__ = [
     "TextClassifier",
     "TextScorer",
     "WarmstartError",
+    "ask",
     "compare",
     "export",
     "features",

@@ -1,4 +1,4 @@
-"""The calls most people need: `fit`, `load`, `export`, `compare` and `features`."""
+"""The calls most people need: `fit`, `load`, `export`, `compare`, `features` and `ask`."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from warmstart import tasks
+from warmstart.active_learning.ask import AskedRows, ask_rows
+from warmstart.active_learning.asked_files import write_asked
 from warmstart.data.frames import is_frame, store_frame
 from warmstart.data.source import is_data_file
-from warmstart.deploy.export.export_run import export
 from warmstart.diagnosis.run_inspector import RunInspector
 from warmstart.errors import RecipeError
+from warmstart.evaluation.file_reading import source_of
 from warmstart.evaluation.run import RunFolder
 from warmstart.experiments.compare_runs import RunComparison, compare_runs
 from warmstart.experiments.encoder_choice import choose_encoder
 from warmstart.experiments.evidence import run_repeated
+from warmstart.experiments.export_run import export
 from warmstart.inference.features import Extractor, Vectors
 from warmstart.inference.predictor import Predictor, Text
 from warmstart.options import Value, Values, fields_of, name_here
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import SHIPPED, Recipe, load_recipe, make_recipe
+from warmstart.recipe.added_rows import added_files
 from warmstart.recipe.recipe import LINEAR_PROBE
 from warmstart.recipe.run_folder import default_folder
 from warmstart.report.model_card import write_card
@@ -43,7 +47,7 @@ Data: TypeAlias = (
 )
 """Rows: a file, several, or what holds them in memory."""
 
-__all__ = ["Run", "compare", "default_folder", "export", "features", "fit", "inspect", "load"]
+__all__ = ["Run", "ask", "compare", "default_folder", "export", "features", "fit", "inspect", "load"]
 
 
 class Run(RunFolder):
@@ -68,6 +72,7 @@ def fit(
     train: Data | None = None,
     dev: Data | None = None,
     test: Data | None = None,
+    add: Data | None = None,
     quick: bool = False,
     progress: Progress = silent,
     resume_anyway: Iterable[str] = (),
@@ -81,8 +86,8 @@ def fit(
         out: The folder of the run; by default `runs/` and the name of the recipe or of the training file.
         text: The column with the text; `pair` and `label` likewise.
         train: The training rows: a file, a pandas or Polars data frame, a `datasets.Dataset`, a list of dicts, or a
-            pair `(texts, labels)`; `dev` and `test` likewise. Rows in memory are stored as Parquet in the cache folder,
-            so that the run can read them again.
+            pair `(texts, labels)`; `dev`, `test` and `add`, more training rows of which none is held out, likewise.
+            Rows in memory are stored as Parquet in the cache folder, so that the run can read them again.
         quick: Only fit a linear model on the features of the frozen encoder, which takes seconds on small data.
         progress: Where to report progress; by default nowhere.
         resume_anyway: Settings that may differ when a stopped run in `out` is resumed, as named in the error message.
@@ -93,7 +98,8 @@ def fit(
     _check_names(fields)
     if "task" in fields:
         fields["task"] = _known_task(fields["task"])
-    parts = {"train": train, "dev": dev, "test": test}
+    is_file = isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED)
+    parts = {"train": train, "dev": dev, "test": test, "add": _added(str(recipe) if is_file else None, add)}
     files = {f"data.{part}": _stored(rows, part) for part, rows in parts.items() if rows is not None}
     columns = {"data.columns.text": text, "data.columns.pair": pair, "data.columns.label": label}
     changes = {
@@ -109,7 +115,6 @@ def fit(
         complete = recipe
     else:
         complete = load_recipe(recipe, changes) if recipe is not None else make_recipe(changes, "fit")
-    is_file = isinstance(recipe, str | Path) and not str(recipe).startswith(SHIPPED)
     folder = out or default_folder(complete, str(recipe) if is_file else None)
     complete = choose_encoder(complete, folder, progress)
     train_recipe = run_repeated if complete.repeated or complete.select != "best" else run_recipe
@@ -139,6 +144,16 @@ def _check_names(fields: Values) -> None:
 def _stored(rows: Data, part: str) -> Value:
     """The file of rows; those that are in memory are stored first."""
     return store_frame(rows, part, cache_folder() / "frames") if is_frame(rows) else rows
+
+
+def _added(recipe: str | None, add: Data | None) -> Data | None:
+    """The files of added rows, with those that a recipe file adds already."""
+    if add is None:
+        return None
+    stored = _stored(add, "add")
+    if isinstance(stored, str | Path):
+        return added_files(recipe, [str(stored)])
+    return added_files(recipe, list(map(str, stored))) if isinstance(stored, list) else stored
 
 
 def _known_task(task: Value) -> Value:
@@ -175,6 +190,35 @@ def compare(runs: Sequence[str | Path]) -> RunComparison:
         runs: Runs, runs of several seeds, or folders that contain runs `seed-0`, `seed-1` ….
     """
     return compare_runs(runs)
+
+
+def ask(
+    run: str | Path,
+    pool: Data,
+    rows: int = 100,
+    strategy: str | None = None,
+    *,
+    out: str | Path | None = None,
+    progress: Progress = silent,
+) -> AskedRows:
+    """Choose which unlabelled rows to label next; once they are labelled, `fit(…, add=FILE)` trains on them too.
+
+    Args:
+        run: A finished run.
+        pool: Unlabelled rows, with the columns of the run's data but for the label: a file, or what holds them in
+            memory.
+        rows: How many to choose.
+        strategy: `entropy`, `margin`, `disagreement`, `coverage`, `mixed` or `random`. None: `margin`, or `coverage`
+            for a task without probabilities.
+        out: The file for the chosen rows: .csv, .jsonl or .parquet, or .json for Label Studio.
+    """
+    opened = RunFolder(run)
+    file = _stored(pool, "pool")
+    schema = tasks.schema_of(opened.recipe.task.name, opened.recipe.task.options).without_answers()
+    asked = ask_rows(opened, source_of(str(run), str(file), {}, schema), rows, strategy, progress=progress)
+    if out is not None:
+        write_asked(asked, Path(out))
+    return asked
 
 
 def inspect(run: str | Path, progress: Progress = silent) -> RunInspector:

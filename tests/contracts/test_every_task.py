@@ -17,9 +17,9 @@ from test_resume import Crash, Trouble, crash, same
 from tiny import save_tiny
 from warmstart import tasks
 from warmstart.deploy.export.compare_answers import compare_answers
-from warmstart.deploy.export.export_run import export
 from warmstart.deploy.label.columns import answers_file, columns_of
 from warmstart.errors import DataError
+from warmstart.experiments.export_run import export
 from warmstart.inference.answer_files import flat
 from warmstart.inference.predictor import Predictor
 from warmstart.pipeline.run_recipe import run_recipe

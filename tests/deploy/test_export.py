@@ -82,7 +82,7 @@ def test_int8_that_loses_too_much_is_refused_and_fp32_stays(run, tmp_path, monke
                 tensor.raw_data = bytes(len(tensor.raw_data))
         onnx.save(model, str(target))
 
-    monkeypatch.setattr("warmstart.deploy.export.export_run.quantize", spoilt)
+    monkeypatch.setattr("warmstart.experiments.export_run.quantize", spoilt)
     with pytest.raises(ModelError, match=r"--max-drop 0\.5"):
         warmstart.export(run.folder, tmp_path / "onnx", int8=True)
     assert not (tmp_path / "onnx" / "model.int8.onnx").exists()

@@ -75,7 +75,17 @@ def folder(run, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(folder):
-    command = [sys.executable, "-m", "warmstart.cli.main", "serve", f"reviews={folder}", "--port", "0", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "warmstart.cli.main",
+        "serve",
+        f"reviews={folder}",
+        "--port",
+        "0",
+        "--json",
+        "--explain",
+    ]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with one_ray(), started(command, env={**os.environ, "PYTHONPATH": path()}, **pipes) as process:
         yield Served(process)
@@ -87,6 +97,14 @@ def test_answers_are_those_of_a_local_predictor(server, run):
     for ours, local in zip(found["answers"], run.predict(TEXTS), strict=True):
         assert ours["label"] == local["label"]
         assert ours["probabilities"] == pytest.approx(local["probabilities"], abs=1e-6)
+
+
+def test_an_answer_is_explained_by_a_replica(server, run):
+    status, found = server.ask("/v1/explain", {"texts": TEXTS[:1]})
+    assert status == 200
+    [answer] = found["answers"]
+    assert answer["label"] == run.predict(TEXTS[:1])[0]["label"]
+    assert " ".join(word["text"] for word in answer["explanation"]["words"]).startswith(TEXTS[0].split()[0])
 
 
 def test_it_is_described_and_counted(server):

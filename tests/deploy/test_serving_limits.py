@@ -157,10 +157,10 @@ def test_bodies_together_are_bounded(run):
 
 
 def test_the_shape_is_seen_in_linear_time():
-    started = time.perf_counter()
+    started = time.process_time()
     for bomb in (b'"' + b'\\"' * 500_000, b'"' * 1_000_001, b'"\\', b'"[[[["' * 10_000):
         check_shape(bomb, Limits())
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     with pytest.raises(Refusal):
         check_shape(b'"[" [[' * 20, Limits(depth=16))
 
@@ -278,6 +278,29 @@ def test_every_example_of_the_description_works(app):
         assert post(app, example, path).status == 200
     for path in set(found["paths"]) - set(asked):
         assert get(app, path).status == 200
+
+
+def test_answers_are_explained_only_where_that_is_asked_for_and_short(app, run):
+    body = {"texts": ["a wonderful film"]}
+    assert post(app, body, "/v1/explain").status == 404
+    explaining = front({"reviews": run.folder}, explain=True)
+    assert {"/v1/explain", "/v1/models/reviews/explain"} <= set(get(explaining, "/openapi.json").json["paths"])
+    [answer] = post(explaining, body, "/v1/explain").json["answers"]
+    assert answer["label"] == run.predict(body["texts"])[0]["label"]
+    assert [word["text"] for word in answer["explanation"]["words"]] == ["a", "wonderful", "film"]
+    assert "faithful" in answer["explanation"]["faithfulness"]
+    several = post(explaining, {"texts": ["one", "two"]}, "/v1/explain")
+    assert (several.status, several.json["error"]["expected"]) == (413, "at most 1 in a request")
+    long = post(explaining, {"texts": ["word " * 500]}, "/v1/explain")
+    assert (long.status, long.json["error"]["expected"]) == (413, "at most 2,000 in a text")
+    assert post(explaining, {"texts": ["word " * 500]}).status == 200
+
+
+def test_explanations_need_an_engine_that_others_can_use_meanwhile(run):
+    from warmstart.cli import serve
+
+    with pytest.raises(RecipeError, match="only --engine torch allows"):
+        serve.command([str(run.folder)], explain=True, engine="onnx")
 
 
 def test_the_page_reads_what_models_say(app):

@@ -344,3 +344,28 @@ def test_a_half_written_entry_is_cut_off(asked, quick, tmp_path):
     path.write_bytes(whole + b'{"op_code": 4, "wor')
     assert len(read_sweep(tmp_path).trials) == 1
     assert len(run_sweep(*asked(trials=2), tmp_path).trials) == 2
+
+
+def test_an_entry_with_a_hole_is_cut_off(asked, quick, tmp_path):
+    run_sweep(*asked(trials=1), tmp_path)
+    path = tmp_path / FILE
+    path.write_bytes(path.read_bytes() + bytes(60) + b'": 4, "wor"}\n')  # a power cut lost the first half
+    assert len(read_sweep(tmp_path).trials) == 1
+    assert len(run_sweep(*asked(trials=2), tmp_path).trials) == 2
+
+
+def test_a_kill_while_the_folder_is_set_up_is_gone_on_from(asked, quick, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_text", lambda *_: crash())
+        with pytest.raises(Crash):
+            run_sweep(*asked(trials=1), tmp_path / "s")
+    assert len(run_sweep(*asked(trials=1), tmp_path / "s").trials) == 1
+
+
+def test_weights_that_a_kill_left_are_removed_at_the_end(asked, quick, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "remove_weights", lambda *_: crash())
+        with pytest.raises(Crash):
+            run_sweep(*asked(trials=2), tmp_path)
+    found = run_sweep(*asked(trials=2), tmp_path)
+    assert [path.parent.name for path in (tmp_path / "trials").glob("*/model")] == [str(found.best.number)]

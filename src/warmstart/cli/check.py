@@ -85,10 +85,10 @@ def _refuse_early(recipe: Recipe, json: bool) -> None:
     from warmstart import tasks
     from warmstart.data.findings import Findings
     from warmstart.data.source import Source
-    from warmstart.pipeline.preflight import PARTS, check_source
+    from warmstart.pipeline.preflight import ADDED, PARTS, check_source
 
     tasks.check_name(recipe.task.name)
-    readings = [reading for reading in map(recipe.data.reading, PARTS) if reading]
+    readings = [reading for reading in map(recipe.data.reading, (*PARTS, ADDED)) if reading]
     if len(readings) == 1 and len(readings[0]["files"]) == 1:
         try:
             check_source(Source(**readings[0]), recipe.task.name)

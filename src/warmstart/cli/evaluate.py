@@ -46,11 +46,11 @@ def command(
     from warmstart.inference.folders import model_folder
 
     model_folder(run)  # refused here, before torch is imported
-    from warmstart.cli.reading_options import source_of
     from warmstart.cli.screen import Bars
     from warmstart.data.findings import Findings
     from warmstart.data.table import load
     from warmstart.evaluation.evaluate import evaluate_rows
+    from warmstart.evaluation.file_reading import source_of
     from warmstart.evaluation.run import RunFolder
     from warmstart.inference.predictor import Predictor
     from warmstart.pipeline.prepare import read_parts

@@ -28,7 +28,7 @@ def command(
 
     model_folder(run)  # refused here, before torch is imported
     from warmstart.cli import screen
-    from warmstart.deploy.export.export_run import export
+    from warmstart.experiments.export_run import export
 
     result = export(run, out, int8=int8, max_drop=max_drop, progress=screen.Lines() if json else screen.Bars())
     if json:

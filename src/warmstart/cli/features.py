@@ -90,10 +90,10 @@ def command(
     """Extract an embedding of each text of a file."""
     reading = options.recipe_fields(dict(locals()), options.READING)
     from warmstart.cli import screen
-    from warmstart.cli.reading_options import source_of
     from warmstart.data.findings import Findings
     from warmstart.data.read import iter_rows
     from warmstart.data.schema import Schema
+    from warmstart.evaluation.file_reading import source_of
     from warmstart.pipeline.preflight import check_model
     from warmstart.tasks.shared.text_columns import PAIR, TEXT
 

@@ -11,6 +11,7 @@ from warmstart.cli import options
 from warmstart.cli.options import field
 from warmstart.errors import TrainingError
 from warmstart.options import Values
+from warmstart.recipe.added_rows import added_files
 from warmstart.recipe.recipe import CHOOSE, LINEAR_PROBE
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def command(
     column: options.Columns = None,
     test: options.Test = None,
     dev: options.Dev = None,
+    add: Annotated[list[str] | None, field("data.add", "--add", metavar="FILE")] = None,
     out: Out = None,
     set_: options.Sets = None,
     header: options.Header = None,
@@ -127,11 +129,12 @@ def _fit(source: str, base: str | None, changes: Values, values: Values) -> None
 
 def _changes(values: Values) -> Values:
     """The recipe fields that the options set."""
-    models = values["models"]
+    models, recipe = values["models"], values["source"] if values["source"].endswith((".yaml", ".yml")) else None
     return {
         **(LINEAR_PROBE if values["quick"] else {}),
         **({"model": CHOOSE, "models": options.split_names(models)} if models else {}),
         **options.recipe_fields(values, SHORT),
+        **({"data.add": added_files(recipe, values["add"])} if values["add"] else {}),
         **options.parse_sets(values["set_"]),
     }
 

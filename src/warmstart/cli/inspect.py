@@ -127,9 +127,9 @@ def _check(subject: str, values: Values) -> None:
 def _rows(inspector: RunInspector, run: str, values: Values) -> list[Any]:
     """The rows of a file, with their labels where those are needed."""
     from warmstart.cli import screen
-    from warmstart.cli.reading_options import source_of
     from warmstart.data.findings import Findings
     from warmstart.data.read import iter_rows
+    from warmstart.evaluation.file_reading import source_of
 
     task, findings = inspector.predictor.task, Findings()
     schema = task.schema(task.options)

@@ -90,8 +90,8 @@ def label_corpus(run: str, reading: Values, values: Values) -> None:
             f"--out {out}: is named like a file; with --ray it is a folder of Parquet files, such as labelled/"
         )
     from warmstart.cli import screen
-    from warmstart.cli.reading_options import source_of
     from warmstart.deploy.label.label_corpus import label
+    from warmstart.evaluation.file_reading import source_of
 
     names = ("workers", "rows_per_shard", "files_per_group", "engine", "precision", "retry_timeout", "on_bad_file")
     # Ray reports dead workers on standard output, which is for the manifest.

@@ -30,6 +30,8 @@ VERBS = {
     "evaluate": "Evaluate a run on a labelled file, or again on its own test rows.",
     "compare": "Compare runs: whether and by how much they differ, and how certain that is.",
     "diagnose": "Analyse the errors of a run: confusions, slices, calibration, thresholds and label errors.",
+    "ask": "Choose which unlabelled rows to label next, or simulate whether choosing them pays.",
+    "shrink": "Make a smaller model from a run, of fewer blocks and tokens, kept only if it passes a gate.",
     "inspect": "Look inside a model: heads and layers off, attention, probes, and explanations that are tested.",
     "export": "Export a run's model to ONNX, checked on the run's test rows.",
     "features": "Extract an embedding of each text in a file, from any layer of an encoder.",

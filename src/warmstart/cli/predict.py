@@ -133,7 +133,8 @@ def _predict(run: str, texts: list[str], values: Values) -> None:
         raise RecipeError("--drop: works only with --file; leave it out")
     if values["explain"] and (file is not None or out is not None or values["documents"] is not None):
         raise RecipeError("--explain: works only with texts on the screen; for a file, use `warmstart inspect`")
-    from warmstart.cli import answer_tables, reading_options, screen
+    from warmstart.cli import answer_tables, screen
+    from warmstart.evaluation.file_reading import source_of
     from warmstart.inference.answer_files import check_out
 
     if out is not None:
@@ -152,7 +153,7 @@ def _predict(run: str, texts: list[str], values: Values) -> None:
         answer_tables.documents(documents, out, json)
     elif file is not None:
         schema = predictor.task.schema(predictor.task.options).without_answers()
-        _file(predictor, reading_options.source_of(run, file, reading, schema), values, shape)
+        _file(predictor, source_of(run, file, reading, schema), values, shape)
     else:
         _texts(predictor, texts, out, json, shape, values["method"] if values["explain"] else None)
     screen.cut(predictor.cut, predictor.window, json)
@@ -195,7 +196,6 @@ def _texts(
 def _explain(predictor: Any, texts: list[Any], json: bool, shape: Any, method: str) -> None:
     """Answer texts, each with the words behind the answer."""
     from warmstart.cli import inspection_tables, screen
-    from warmstart.evaluation.records.files import as_json
     from warmstart.inspection.explanations import explain_texts
 
     explanations = explain_texts(predictor, texts, method, screen.Bars())
@@ -203,8 +203,9 @@ def _explain(predictor: Any, texts: list[Any], json: bool, shape: Any, method: s
         inspection_tables.show(explanations)
         return
     for explanation in explanations:
-        plain = as_json(explanation)
-        screen.print_json({**shape(plain.pop("answer")), "explanation": plain})
+        plain = explanation.as_answer()
+        own = {"explanation": plain.pop("explanation")}
+        screen.print_json({**shape(plain), **own})
 
 
 def _file(predictor: Any, source: Any, values: Values, shape: Any) -> None:

@@ -65,6 +65,10 @@ Ray = Annotated[
     str | None,
     typer.Option("--ray", help="A Ray cluster to run the replicas on. Default: this machine.", metavar="ADDRESS"),
 ]
+Explain = Annotated[
+    bool,
+    typer.Option("--explain", help="Also give the words behind an answer, at /v1/explain, one short text a request."),
+]
 
 
 def command(
@@ -79,6 +83,7 @@ def command(
     max_queue: MaxQueue = 256,
     timeout: Timeout = 60.0,
     ray: Ray = None,
+    explain: Explain = False,
     engine: options.Engine = "torch",
     precision: options.Precision = "fp32",
     json: options.Json = False,
@@ -93,6 +98,11 @@ def command(
     if max_replicas is not None and max_replicas < replicas:
         raise RecipeError(
             f"--max-replicas {max_replicas}: found fewer than --replicas {replicas}, expected as many or more"
+        )
+    if explain and engine != DEFAULT_ENGINE[0]:
+        raise RecipeError(
+            f"--explain: found --engine {engine}, but predictions for explanations run beside others, which only "
+            "--engine torch allows; leave one of them out"
         )
     from warmstart.deploy import cluster
     from warmstart.deploy.serve.named_runs import named_runs
@@ -110,7 +120,8 @@ def command(
         replicas, max_replicas or replicas, batch_size, batch_wait_ms / 1000, max_queue, precision, engine
     )
     with listen(host, port) as sock:
-        _serve(folders, sock, replica_settings, ray, {"max_queue": max_queue, "timeout": timeout, "token": token}, json)
+        serving = {"max_queue": max_queue, "timeout": timeout, "token": token, "explain": explain}
+        _serve(folders, sock, replica_settings, ray, serving, json)
 
 
 def _serve(

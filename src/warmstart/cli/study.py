@@ -44,7 +44,8 @@ def command(
     shares the work.
     """
     from warmstart.errors import RecipeError, RunError
-    from warmstart.recipe.study import FILE, load_study
+    from warmstart.recipe.study import load_study
+    from warmstart.recipe.study_base import FILE
     from warmstart.studies.cells import StudyPart
 
     settings, folder = load_study(study)

@@ -20,11 +20,14 @@ Batch: TypeAlias = dict[str, list[Value]]
 """Some rows as columns: the values of each by its name."""
 
 _SPAN = [("start", pa.int64()), ("end", pa.int64())]
+_SOFT = pa.list_(pa.struct([("label", pa.string()), ("probability", pa.float64())]))
 _TYPES = {
     "text": pa.string(),
     "texts": pa.list_(pa.string()),
     "label": pa.string(),
     "labels": pa.list_(pa.string()),
+    "probabilities": _SOFT,
+    "marginals": _SOFT,
     "choice": pa.int64(),
     "relevance": pa.int64(),
     "number": pa.float64(),

@@ -15,6 +15,9 @@ from warmstart.data.schema import Column, Schema
 from warmstart.data.table import Table
 from warmstart.errors import DataError, nearest
 
+SOFT = "probabilities"
+"""The column in which rows have their soft labels."""
+
 
 def check_tables(tables: Mapping[str, Table], schema: Schema, findings: Findings) -> None:
     """Check the parts, by the names train, dev and test; all that is wrong, errors too, becomes findings."""
@@ -71,17 +74,19 @@ class _LabelChecks:
 
     def check(self, collector: FindingCollector, answer: Column, texts: list[str], part: str) -> None:
         """Check the labels of one part; the training rows come first."""
-        labels = labels_of(collector.table, answer.name)
+        labels = known = labels_of(collector.table, answer.name)
+        if SOFT in collector.table.rows.column_names:
+            known = labels_of(collector.table, SOFT)
         check_labels(collector, labels)
         if answer.kind == "label":
             check_leaks(collector, texts[0], answer.name)
         elif answer.kind == "labels":
             _check_unlabelled(collector, answer.name)
         if part == "train":
-            self.trained = labels
-            _check_training_labels(collector, labels, single=answer.kind == "label")
+            self.trained = known
+            _check_training_labels(collector, labels, known, single=answer.kind == "label")
         elif self.trained is not None:
-            _check_unseen(collector, labels, self.trained)
+            _check_unseen(collector, known, self.trained)
             if part == "test":
                 self._check_untested(labels, self.trained)
 
@@ -95,9 +100,9 @@ class _LabelChecks:
         collector.report(self.findings)
 
 
-def _check_training_labels(collector: FindingCollector, labels: Labels, single: bool) -> None:
-    if single and len(labels) == 1:
-        (label,) = labels
+def _check_training_labels(collector: FindingCollector, labels: Labels, known: Labels, single: bool) -> None:
+    if single and len(known) == 1:
+        (label,) = known
         collector.add_table(
             "label-one",
             f"the training rows hold 1 label ({label!r}); expected 2 or more; is --label the right column?",

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from warmstart.errors import DataError, RecipeError
 from warmstart.storage.artifacts import checksum
 from warmstart.storage.files import atomic_file, move_file
+from warmstart.storage.folders import make_folder
 
 BATCH = 10_000
 
@@ -32,7 +33,7 @@ def store_frame(data: object, part: str, folder: Path) -> str:
     Args:
         part: What the rows are, as `train`, for the name and for messages.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     written = folder / f"{part}-{uuid.uuid4().hex}.parquet"
     with atomic_file(written) as path:
         writer: pq.ParquetWriter | None = None

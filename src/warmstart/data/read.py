@@ -69,7 +69,7 @@ class _RowReader:
     ) -> None:
         self.faults = faults
         self._source, self._columns, self._texts = source, columns, texts
-        self._converter = RowConverter(columns, source.label_separator, schema.check)
+        self._converter = RowConverter(columns, source.label_separator, schema)
         self._defaults = schema.defaults([column.target.name for column in columns])
 
     def rows(self, index: int, findings: Findings) -> Iterator[Row]:

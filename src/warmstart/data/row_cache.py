@@ -23,7 +23,8 @@ from warmstart.data.schema import Row, Schema
 from warmstart.data.source import Source, file_columns, format_of, is_hub
 from warmstart.errors import DataError, Location, RunError
 from warmstart.runtime.progress import Bar, Progress
-from warmstart.storage.artifacts import checksum, discard, publish, verify
+from warmstart.storage.artifacts import checksum, publish, verify
+from warmstart.storage.folders import discard
 from warmstart.storage.json_files import JsonObject
 
 ROWS = "rows.arrow"
@@ -135,7 +136,7 @@ def _build(reading: Reading, folder: Path, bar: Bar, before: Stamps) -> None:
     """Read the source and publish its rows as a folder."""
     source, schema = reading.source, reading.schema
     findings = Findings()
-    names = [column.target.name for column in file_columns(source, schema)]
+    names = schema.stored_names([column.target.name for column in file_columns(source, schema)])
     names += schema.defaults(names)
     read = iter_rows(source, schema, findings, drop=reading.drop, collect_errors=reading.collect_errors)
     rows = _counted(read, bar)

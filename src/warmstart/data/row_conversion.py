@@ -5,44 +5,51 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from warmstart.data import soft_labels
 from warmstart.data import structured_values as structures
 from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
-from warmstart.data.schema import STRUCTURED, Column, Row, Value
+from warmstart.data.schema import SOFT_KINDS, STRUCTURED, Column, Row, Schema, Value
 from warmstart.data.source import FileColumn
 from warmstart.errors import Location
-
-RowCheck = Callable[[Mapping[str, Value]], tuple[str, str] | None]
-"""Checks a row as a whole; gives the kind of fault and the problem, or None."""
 
 
 class RowConverter:
     """Checks and converts the rows of one reading.
 
     Args:
-        check: The schema's check of a row as a whole.
+        schema: Checks a row as a whole, and has the columns that follow from others.
 
     Attributes:
         notes: `(kind, message)` of what is worth a finding, until `report` is called.
     """
 
-    def __init__(
-        self, columns: Sequence[FileColumn], label_separator: str | None, check: RowCheck | None = None
-    ) -> None:
+    def __init__(self, columns: Sequence[FileColumn], label_separator: str | None, schema: Schema) -> None:
         self.notes: list[tuple[str, str]] = []
         self._separator = label_separator
-        self._check = check
+        self._check = schema.check
         self._types: dict[str, set[type]] = {}
         self._fields = [
-            (first.target, self._converter(_named_as_in_file(first)), 1 + len(rest) if first.part else 0)
+            (
+                first.target,
+                self._converter(_named_as_in_file(first)),
+                [first.name, *(column.name for column in rest)] if first.part else [],
+            )
             for _, (first, *rest) in itertools.groupby(columns, lambda column: column.target.name)
         ]
         self._choices = [column.target.name for column in columns if column.target.kind == "choice"]
         self._offered = [column.target.name for column in columns if column.target.kind == "texts"][:1]
+        read = {column.target.name: column.target for column in columns}
+        self._following = [
+            (column, name)
+            for column in schema
+            for name in column.follows_from
+            if name in read and column.name not in read
+        ]
 
     def convert(self, values: Sequence[Value]) -> tuple[Row, str]:
         """The row by column name, and the name of an answer that is missing (or nothing).
@@ -54,7 +61,7 @@ class RowConverter:
         missing = ""
         raw = iter(values)
         for column, convert, parts in self._fields:
-            value = convert(_gather([next(raw) for _ in range(parts)]) if parts else next(raw))
+            value = convert(_gather(column, parts, [next(raw) for _ in parts]) if parts else next(raw))
             row[column.name] = value
             if value is None:
                 if column.answer:
@@ -64,6 +71,11 @@ class RowConverter:
         for name in self._choices:
             if isinstance(row[name], str):
                 row[name] = _index_of(name, row[name], [text for texts in self._offered for text in row[texts]])
+        for column, source in self._following:
+            if row[source] is not None:
+                row[column.name], tie = soft_labels.hard_answer(source, column.kind, row[source])
+                if tie:
+                    self.notes.append(("label-tie", tie))
         if self._check and not missing and (wrong := self._check(row)):
             raise Fault(wrong[1], wrong[0])
         return row, missing
@@ -79,6 +91,8 @@ class RowConverter:
             return partial(self._label, column)
         if column.kind == "labels":
             return partial(self._labels, column)
+        if column.kind in SOFT_KINDS or column.kind == "votes":
+            return partial(self._soft, column)
         if column.kind in STRUCTURED:
             return partial(_structure, column)
         return partial(_CONVERTERS[column.kind], column)
@@ -125,6 +139,15 @@ class RowConverter:
         if len(set(labels)) != len(labels):
             self.notes.append(("label-repeated", f"a label occurs twice in {_shown(value)}, which is kept"))
         return labels
+
+    def _soft(self, column: Column, value: Value) -> list[Row] | None:
+        if column.kind == "votes":
+            distribution = soft_labels.votes(column.name, value, self._separator)
+        else:
+            distribution = soft_labels.probabilities(column.name, value, column.kind)
+        for item in distribution or ():
+            _check_characters(column, item["label"])
+        return distribution
 
     def _split(self, cell: str, separator: str) -> list[str]:
         """The labels of a cell; whitespace around a separator is how a list is written, not part of a label."""
@@ -237,8 +260,10 @@ def _index_of(name: str, chosen: str, offered: list[str]) -> int:
     return offered.index(chosen)
 
 
-def _gather(values: list[Value]) -> list[Value]:
-    """The cells of several columns as one list, without empty ones at its end: a row may have fewer texts."""
+def _gather(column: Column, names: Sequence[str], values: list[Value]) -> Value:
+    """The cells of several columns as one value; texts without empty ones at the end: a row may have fewer."""
+    if column.kind != "texts":
+        return soft_labels.gathered(column.kind, names, values)
     while values and (values[-1] is None or (isinstance(values[-1], str) and not values[-1].strip())):
         values.pop()
     return values

@@ -11,13 +11,30 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 ColumnKind = Literal[
-    "text", "texts", "label", "labels", "choice", "relevance", "number", "ranges", "entities", "answers", "any"
+    "text",
+    "texts",
+    "label",
+    "labels",
+    "probabilities",
+    "marginals",
+    "votes",
+    "choice",
+    "relevance",
+    "number",
+    "ranges",
+    "entities",
+    "answers",
+    "any",
 ]
-"""text: a string. texts: a list of strings. label: one label's name. labels: a list of label names. choice: which of a
+"""text: a string. texts: a list of strings. label: one label's name. labels: a list of label names.
+probabilities: a list of `{label, probability}` that sums to 1. marginals: the same, each label by itself. votes: the
+labels that annotators gave, read as probabilities. choice: which of a
 row's own texts, by its number from 0. relevance: a whole number, above 0 for what is relevant. number: a finite float.
 ranges: a list of `{start, end}`. entities: a list of `{start, end, label}`. answers: a list of `{text, start}`, empty
 where there is no answer. Positions in a text are counted in characters, from `start` to before `end`. any: a value
 as it is in the file."""
+SOFT_KINDS = ("probabilities", "marginals")
+"""Kinds that give a label, or each of several, a probability."""
 STRUCTURED = ("ranges", "entities", "answers")
 """Kinds whose values are lists of small mappings."""
 Value: TypeAlias = Any
@@ -34,6 +51,8 @@ class Column:
         answer: The column is what is learned, so it may be missing when predicting.
         required: A file without the column is refused.
         default: The value of every row where the file has no such column.
+        follows_from: Columns from which this one follows, where the source names one of them, and not this one itself.
+        stored_as: The column that it is stored as, where it is another way to write that one.
     """
 
     name: str
@@ -42,6 +61,8 @@ class Column:
     answer: bool = False
     required: bool = True
     default: int | None = None
+    follows_from: tuple[str, ...] = ()
+    stored_as: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,6 +107,23 @@ class Schema:
     def answer(self) -> Column | None:
         """The column that holds what is learned, the first of several; None where it is the text itself."""
         return next((column for column in self.columns if column.answer), None)
+
+    def answer_in(self, names: Collection[str]) -> Column | None:
+        """The column that says most about what is learned, of rows with these columns: probabilities, if there."""
+        soft = (column for column in self.columns if column.kind in SOFT_KINDS and column.name in names)
+        return next(soft, self.answer)
+
+    def read_from(self, given: Collection[str]) -> list[Column]:
+        """The columns to read where these are given: those required that do not follow from others, and those given."""
+        return [
+            column
+            for column in self.columns
+            if column.name in given or (column.required and not set(column.follows_from) & set(given))
+        ]
+
+    def stored_names(self, read: Collection[str]) -> list[str]:
+        """The columns of rows of which these are read: with those that follow from them, in the schema's order."""
+        return [column.name for column in self.columns if column.name in read or set(column.follows_from) & set(read)]
 
     def without_answers(self) -> Schema:
         """The same columns without the answers: what a predictor reads."""

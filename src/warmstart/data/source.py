@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Literal
 
@@ -47,6 +47,8 @@ BUILT_IN_COLUMNS: dict[str, tuple[str, ...]] = {
 }
 """Columns that a format provides by itself, whatever the file calls them; read where the schema has them. An `id` is
 read where a row has one."""
+GATHERED = ("texts", "probabilities", "marginals", "votes")
+"""Kinds whose values may be gathered from several columns of a file."""
 ROW_NUMBERED = ("json", *BINARY)
 """Formats whose rows are located by their number, since a row there has no line of its own."""
 
@@ -177,16 +179,22 @@ def file_columns(source: Source, schema: Schema) -> tuple[FileColumn, ...]:
     provided = BUILT_IN_COLUMNS.get(source.format or _by_suffix(source.files[0]) or "", ())
     provided = (*provided, *(JOINED_COLUMNS if source.texts else ()))
     columns: list[FileColumn] = []
-    for column in schema:
-        if column.required or column.name in source.columns or column.name in provided:
-            names = source.columns.get(column.name, column.name)
-            if isinstance(names, str):
-                columns.append(FileColumn(column, names))
-            elif column.kind == "texts":
-                columns += [FileColumn(column, name, part=True) for name in names]
-            else:
-                raise RecipeError(f"data.columns.{column.name}: found {list(names)}, expected one column")
+    for column in schema.read_from({*source.columns, *provided}):
+        names, target = source.columns.get(column.name, column.name), stored(column)
+        if target.name in {other.target.name for other in columns}:
+            raise RecipeError(f"data.columns: found {target.name} and {column.name}, which are the same; leave one out")
+        if isinstance(names, str):
+            columns.append(FileColumn(target, names))
+        elif column.kind in GATHERED:
+            columns += [FileColumn(target, name, part=True) for name in names]
+        else:
+            raise RecipeError(f"data.columns.{column.name}: found {list(names)}, expected one column")
     return tuple(columns)
+
+
+def stored(column: Column) -> Column:
+    """The column under the name that it is stored by."""
+    return replace(column, name=column.stored_as or column.name)
 
 
 def missing_columns(columns: Sequence[FileColumn], known: list[str], source: Source) -> Fault | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warmstart.data import row_cache
-from warmstart.data.arrow_files import Batch, arrow_schema, column_batches, write_arrow
+from warmstart.data.arrow_files import Batch, arrow_schema, column_batches, open_arrow, write_arrow
 from warmstart.data.fault_handling import Droppable
 from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings, from_json
 from warmstart.data.joins import TEXT_SCHEMA
 from warmstart.data.row_conversion import RowConverter
 from warmstart.data.schema import Row, Schema, Value
-from warmstart.data.source import FileColumn, Source, row_unit
+from warmstart.data.source import FileColumn, Source, row_unit, stored
 from warmstart.errors import DataError, Location, nearest
 from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.artifacts import checksum
@@ -168,6 +168,76 @@ def extended(table: Table, rows: Sequence[int], columns: Mapping[str, list[Value
     return Table(data, table.files, checksum(path)["sha256"], table.units, table.documents)
 
 
+def joined(
+    first: Table,
+    second: Table,
+    names: Sequence[str],
+    path: Path,
+    filled: Mapping[str, tuple[str, Callable[[Value], Value]]],
+    write: bool = True,
+) -> Table:
+    """The rows of two tables, one after the other, stored at `path`; each row still knows where it came from.
+
+    Args:
+        names: The columns to keep.
+        filled: Of columns that one of the tables lacks, the column that they follow from, and how.
+        write: Whether to write the file, which is there otherwise.
+    """
+
+    def parts() -> Iterator[Batch]:
+        for rows, before in ((first, 0), (second, len(first.files))):
+            own = [name for name in names if name in rows.rows.column_names]
+            for arrays in rows.arrays([*own, "file", "line"], size=1000):
+                batch: Batch = {
+                    name: array.to_pylist() for name, array in zip([*own, "file", "line"], arrays, strict=True)
+                }
+                batch["file"] = [file + before for file in batch["file"]]
+                for name in names:
+                    if name not in own:
+                        source, fill = filled.get(name, (own[0], lambda _: None))
+                        batch[name] = [fill(value) for value in batch[source]]
+                yield {name: batch[name] for name in [*names, "file", "line"]}
+
+    types = {field.name: field.type for rows in (first, second) for field in rows.rows.features.arrow_schema}
+    schema = pa.schema([(name, types[name]) for name in [*names, "file", "line"]])
+    data = write_arrow(parts(), path, schema) if write else open_arrow(path)
+    digest = hashlib.sha256(" ".join([first.fingerprint, second.fingerprint, *names]).encode()).hexdigest()
+    return Table(data, (*first.files, *second.files), digest, (*first.units, *second.units), first.documents)
+
+
+def with_rows_of(table: Table, added: Table) -> Table:
+    """The rows of a table, and behind them those of another, which is small enough to be held in memory."""
+    own, other = set(table.rows.column_names), set(added.rows.column_names)
+    if own != other:
+        one, odd = (added, other - own) if other - own else (table, own - other)
+        raise DataError(
+            f"has {', '.join(map(repr, sorted(odd)))}, which {(table if one is added else added).files[0]} has not. "
+            "Expected the same columns in the rows that are added.",
+            "column-missing",
+            location=Location(one.files[0]),
+        )
+    names = table.rows.column_names
+    rows: dict[str, list[Value]] = {name: [] for name in names}
+    for arrays in added.arrays(names):
+        for name, array in zip(names, arrays, strict=True):
+            rows[name] += array.to_pylist()
+    rows["file"] = [file + len(table.files) for file in rows["file"]]
+    whole = table.rows if table._whole is None else table._whole
+    indices = np.arange(len(whole)) if table._indices is None else table._indices
+    both = datasets.concatenate_datasets([whole, datasets.Dataset.from_dict(rows, features=whole.features)])
+    indices = np.concatenate([indices, len(whole) + np.arange(len(added))])
+    digest = hashlib.sha256(f"{table.fingerprint}+{added.fingerprint}".encode()).hexdigest()
+    return Table(
+        both.select(indices),
+        (*table.files, *added.files),
+        digest,
+        (*table.units, *added.units),
+        table.documents,
+        both,
+        indices,
+    )
+
+
 def _extended_schema(table: Table, columns: Mapping[str, list[Value]]) -> pa.Schema:
     """The table's Arrow schema with further columns of lists of texts."""
     own = table.rows.features.arrow_schema
@@ -202,15 +272,16 @@ class _CheckedRows:
     def check(self, rows: Iterable[Mapping[str, Value]]) -> Iterator[Row]:
         """Yield each row with the values that the schema promises."""
         converter: RowConverter | None = None
+        given: list[str] = []
         for number, row in enumerate(rows, 1):
             if converter is None:
-                chosen = [column for column in self.schema if column.required or column.name in row]
-                self.columns = [column.name for column in chosen]
+                given = [column.name for column in self.schema.read_from(row)]
+                columns = [FileColumn(stored(column), column.name) for column in self.schema.read_from(row)]
+                self.columns = self.schema.stored_names([column.target.name for column in columns])
                 self.defaults = self.schema.defaults(self.columns)
-                columns = [FileColumn(column, column.name) for column in chosen]
-                converter = RowConverter(columns, None, self.schema.check)
+                converter = RowConverter(columns, None, self.schema)
             try:
-                values = _convert(row, self.columns, converter)
+                values = _convert(row, given, converter)
             except Fault as fault:
                 raise fault.at(Location(self.name, number, "row ")) from None
             yield {**values, **self.defaults, "file": 0, "line": number}

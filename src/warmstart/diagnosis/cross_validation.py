@@ -18,6 +18,7 @@ from warmstart.options import Values
 from warmstart.recipe import MEMORY, Recipe
 from warmstart.runtime.progress import Progress
 from warmstart.storage.files import write_text
+from warmstart.storage.folders import make_folder
 
 FOLDER = "folds"
 """The folder of the trainings in a run; a call that was stopped resumes there."""
@@ -63,7 +64,7 @@ def _data(files: dict[str, Path], rows: Table) -> Values:
 
 def _write(rows: Table, path: Path) -> None:
     """Rows as JSONL, the same bytes for the same rows."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     lines = []
     for chunk in rows.chunks(1000):
         for values in zip(*chunk.values(), strict=True):

@@ -9,7 +9,7 @@ from importlib import metadata
 from packaging.requirements import Requirement
 
 NAME = "warmstart"
-OWN = ("dev", "docs", "browser")
+OWN = ("dev", "docs", "browser", "notebooks")
 """Extras for developing warmstart itself."""
 
 

@@ -46,9 +46,10 @@ def evaluate_rows(
         predictions: A Parquet file to write each row's location, true answer and predicted answer to.
     """
     task = predictor.task
-    answer = task.schema(task.options).answer
-    if answer:
-        task.check_answers(rows.column(answer.name), rows.location)
+    schema = task.schema(task.options)
+    answer, fullest = schema.answer, schema.answer_in(rows.rows.column_names)
+    if fullest:
+        task.check_answers(rows.column(fullest.name), rows.location)
     before = replace(predictor.cut)
     columns, answers = predict_rows(predictor, rows, progress)
     metrics = measure(task, rows, columns, answers, predictions)

@@ -20,6 +20,7 @@ from warmstart.evaluation.records.training import TrainingRecord
 from warmstart.recipe import Recipe, absolute, load_recipe
 from warmstart.recipe.sweep_files import settings_in
 from warmstart.storage.files import write_text
+from warmstart.storage.folders import make_folder
 from warmstart.storage.json_files import JsonObject, read_object
 from warmstart.tasks.base import Answer
 
@@ -155,6 +156,6 @@ class RunFolder:
 
 def begin_run(folder: Path, recipe: Recipe) -> None:
     """Write what makes a folder a run: its form, and the complete recipe with absolute paths."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_format_version(folder)
     write_text(folder / RECIPE, absolute(recipe).yaml())

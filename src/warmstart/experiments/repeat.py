@@ -6,7 +6,6 @@ resumes the stopped one and starts the others. Several processes may make the sa
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,9 +19,10 @@ from warmstart.options import Value
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import MEMORY, Recipe, absolute, flat, make_recipe, put
 from warmstart.runtime.progress import Progress, silent
-from warmstart.storage.artifacts import checksum
+from warmstart.storage.artifacts import checksum, remove_stale_staging
 from warmstart.storage.damages import unlist_folders
 from warmstart.storage.files import write_json, write_text
+from warmstart.storage.folders import discard, make_folder
 from warmstart.storage.json_files import read_object
 from warmstart.storage.locks import lock_holder, try_lock
 
@@ -130,8 +130,9 @@ def _run_once(recipe: Recipe, folder: Path, name: str, progress: Progress, anywa
 def remove_weights(folder: Path) -> None:
     """Remove a run's model and checkpoints; its numbers stay."""
     for name in WEIGHTS:
-        shutil.rmtree(folder / name, ignore_errors=True)
         unlist_folders(folder, name)
+        discard(folder / name)
+    remove_stale_staging(folder)  # of a removal that a kill interrupted
 
 
 def _ended(folder: Path) -> bool:
@@ -178,5 +179,5 @@ def check_files(folder: Path, recipes: Sequence[Recipe]) -> None:
             f"{', '.join(changed)} changed since the runs in {folder} were trained; choose another folder, or remove it"
         )
     if not checksums.keys() <= known.keys():
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         write_json(path, {**known, **checksums})

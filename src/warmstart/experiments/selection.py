@@ -23,6 +23,7 @@ from warmstart.recipe import Recipe
 from warmstart.runtime.progress import Progress
 from warmstart.storage.artifacts import MANIFEST, publish, recover, republish, verify
 from warmstart.storage.files import link_or_copy
+from warmstart.storage.folders import make_folder
 from warmstart.tasks.shared.protocols import TunesOnDev
 from warmstart.tasks.shared.saved_task import FILE, SavedTask
 
@@ -169,5 +170,5 @@ def _take(source: Path, folder: Path, names: Iterable[str]) -> None:
     """Link or copy files and folders of a folder to the same names in another."""
     for path in (path for name in names for path in sorted(source.glob(name))):
         target = folder / path.relative_to(source)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         link_or_copy(path, target)

@@ -19,7 +19,7 @@ from warmstart.errors import BusyError, RecipeError, RunError, TrainingError, ne
 from warmstart.evaluation.records import metrics as metrics_record
 from warmstart.evaluation.run import RunFolder
 from warmstart.evaluation.run_result import FAILURE
-from warmstart.experiments.repeat import check_files, remove_weights
+from warmstart.experiments.repeat import FILES, check_files, remove_weights
 from warmstart.experiments.sweep_journal import Journal
 from warmstart.options import Value
 from warmstart.pipeline.run_recipe import run_recipe
@@ -28,6 +28,7 @@ from warmstart.recipe.sweep_files import settings_in
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.files import write_text
+from warmstart.storage.folders import make_folder
 from warmstart.storage.json_files import read_text
 from warmstart.storage.locks import hold_lock, try_lock
 
@@ -57,7 +58,7 @@ def begin_sweep(sweep: Sweep, recipe: Recipe, folder: Path) -> None:
             "sweep: started by torchrun, but a trial is one process; start it without torchrun, with --workers"
         )
     complete = _complete(sweep, recipe)
-    if folder.exists() and not (folder / SWEEP).is_file() and any(path.name[0] != "." for path in folder.iterdir()):
+    if folder.exists() and not (folder / SWEEP).is_file() and any(map(_is_strange, folder.iterdir())):
         raise RunError(f"{folder} holds files that are no sweep; choose another folder with --out")
     with hold_lock(folder / ".sweep.lock"):
         if (folder / SWEEP).is_file():
@@ -112,6 +113,9 @@ class SweepWorker:
                     except BusyError as error:  # a stage that trials share is being trained by another worker
                         self.progress.log(str(error))
             time.sleep(PAUSE)
+        if not self._orphan():
+            with hold_lock(self.lock):
+                self._remove_weights()  # once more: a worker may have been killed before it came to that
 
     def _done(self) -> bool:
         return self._orphan() or (self._left() == 0 and not self.journal.trials("RUNNING"))
@@ -154,7 +158,7 @@ class SweepWorker:
             except TrialPruned as error:
                 write_text(folder / PRUNED, f"{error}\n")
             except (TrainingError, RecipeError) as error:  # these settings do not work; others may
-                folder.mkdir(parents=True, exist_ok=True)
+                make_folder(folder)
                 write_text(folder / FAILURE, f"{error}\n")
         with hold_lock(self.lock):
             self._record(number, folder)
@@ -172,14 +176,19 @@ class SweepWorker:
         """Record the result of a trial's run in the journal, remove weights that are not needed, and log it."""
         value, state, reason = outcome(folder, self.sweep.metric)
         self.journal.tell(number, value, state, reason)
-        best = self.journal.best()
-        for trial in self.journal.trials("COMPLETE", "PRUNED", "FAIL"):
-            if best is None or trial.number != best.number:
-                remove_weights(trial_folder(self.folder, trial.number))
+        best = self._remove_weights()
         line = f"trial {number}: {reason or f'{value:.4f} on dev'}"
         if best is not None:
             line += f"; best so far {best.value:.4f}, trial {best.number}"
         self.progress.log(f"{line}; {self._estimate()}")
+
+    def _remove_weights(self) -> optuna.trial.FrozenTrial | None:
+        """Remove the weights of all trials that have ended but the best, which is returned."""
+        best = self.journal.best()
+        for trial in self.journal.trials("COMPLETE", "PRUNED", "FAIL"):
+            if best is None or trial.number != best.number:
+                remove_weights(trial_folder(self.folder, trial.number))
+        return best
 
     def _estimate(self) -> str:
         """How many trials are left to begin, and how long they will take by the trials so far."""
@@ -222,6 +231,11 @@ def listed(settings: dict[str, Value]) -> str:
     return ", ".join(
         f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}" for name, value in settings.items()
     )
+
+
+def _is_strange(path: Path) -> bool:
+    """Whether a file is no part of a sweep that was stopped while its folder was set up."""
+    return path.name[0] != "." and path.name != FILES
 
 
 def _complete(sweep: Sweep, recipe: Recipe) -> Sweep:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from warmstart.errors import MissingExtraError
 from warmstart.options import Value, Values
 from warmstart.recipe import SearchRange, Sweep
-from warmstart.storage.files import drop_torn_line
+from warmstart.storage.files import drop_torn_line, torn_at
+from warmstart.storage.folders import flush_folder
 from warmstart.storage.locks import hold_lock
 
 if TYPE_CHECKING:
@@ -39,7 +40,12 @@ class Journal:
     def __init__(self, folder: Path, sweep: Sweep) -> None:
         self.optuna = load_optuna()
         self.sweep = sweep
-        backend = self.optuna.storages.journal.JournalFileBackend(str(folder / FILE), _JournalLock(folder / FILE))
+        lock = _JournalLock(folder / FILE)
+        if torn_at(folder / FILE) is not None:  # Optuna reads before it writes, and stops at what a power cut left
+            with lock.held():
+                pass
+        backend = self.optuna.storages.journal.JournalFileBackend(str(folder / FILE), lock)
+        flush_folder(folder)  # Optuna flushes what it appends, and not the name of the file
         storage = self.optuna.storages.JournalStorage(backend)
         search = {"sampler": self.optuna.samplers.RandomSampler(), "pruner": _pruner(sweep)}
         try:
@@ -152,19 +158,20 @@ class _JournalLock:
 
     def __init__(self, journal: Path) -> None:
         self.journal = journal
-        self.held: AbstractContextManager[None] | None = None
+        self.acquired: AbstractContextManager[None] | None = None
 
     def acquire(self) -> bool:
-        self.held = self._hold()
-        self.held.__enter__()
+        self.acquired = self.held()
+        self.acquired.__enter__()
         return True
 
     def release(self) -> None:
-        if self.held is not None:
-            self.held.__exit__(None, None, None)
+        if self.acquired is not None:
+            self.acquired.__exit__(None, None, None)
 
     @contextmanager
-    def _hold(self) -> Iterator[None]:
+    def held(self) -> Iterator[None]:
+        """Hold the lock on a journal whose last entry is whole."""
         with hold_lock(self.journal.with_name(f".{self.journal.name}.lock")):
             drop_torn_line(self.journal)
             yield

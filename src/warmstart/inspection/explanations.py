@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,11 @@ class Explanation:
     def ranked(self) -> list[WordWeight]:
         """The words, those that speak for the answer most first."""
         return sorted(self.words, key=lambda word: -word.weight)
+
+    def as_answer(self) -> Answer:
+        """The answer with its explanation, as plain values for JSON."""
+        plain = asdict(self)
+        return {**plain.pop("answer"), "explanation": plain}
 
 
 Ranker = Callable[[ExplainedText], NDArray[np.float64]]

@@ -8,7 +8,6 @@ masked language model is. The same reader is then used for every later encoder: 
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from warmstart.models.loading import has_head, load_as_saved, load_config
 from warmstart.models.precision import Precision, autocast
 from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.artifacts import publish, verify
+from warmstart.storage.folders import discard
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -163,7 +163,7 @@ def _load(folder: Path) -> dict[str, torch.Tensor] | None:
         verify(folder)
         fit: dict[str, torch.Tensor] = load_file(folder / FILE)
     except (RunError, SafetensorError, OSError):
-        shutil.rmtree(folder, ignore_errors=True)
+        discard(folder)
         return None
     return fit
 

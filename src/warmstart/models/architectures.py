@@ -47,6 +47,8 @@ class ArchitectureSpec:
     """Modules beside the blocks that work on the output of the first block."""
     shared_blocks: bool = False
     """Blocks share their parameters: each runs several times in a row, `num_hidden_layers` runs in all."""
+    blocks_differ: bool = False
+    """What a block is depends on its place, so that none can be removed."""
     offset_positions: bool = False
     """Positions are counted from the padding id on, so that fewer can be used than the config says."""
     half_precision: bool = True
@@ -121,6 +123,7 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         first_hidden_size="embedding_size",
         last_hidden_size="embedding_size",
         carries_state=True,
+        blocks_differ=True,
     ),
     "big_bird": ArchitectureSpec(
         stock_poolings=CLS,
@@ -181,7 +184,7 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         last_hidden_size="word_embed_proj_dim",
         heads_joined="self_attn.out_proj",
     ),
-    "recurrent_gemma": replace(_NO_HEAD, reads_padding=True),
+    "recurrent_gemma": replace(_NO_HEAD, reads_padding=True, blocks_differ=True),
     "roberta": replace(_OFFSET, first_token_block=True),
     "roberta-prelayernorm": _OFFSET,
     "rwkv": replace(_NO_HEAD, reads_padding=True),

@@ -17,7 +17,8 @@ from warmstart.errors import DataError
 from warmstart.models.added_tokens import add_tokens
 from warmstart.models.loading import load_config, load_tokenizer
 from warmstart.pipeline.model_start import window_of
-from warmstart.pipeline.prepare import Parts, RowEncoder, fit_task, handle_leaked_rows, sources
+from warmstart.pipeline.preflight import ADDED
+from warmstart.pipeline.prepare import Parts, RowEncoder, fit_task, handle_leaked_rows, sources, with_added
 from warmstart.recipe import Recipe
 from warmstart.runtime.progress import Progress
 
@@ -37,6 +38,9 @@ def check_data(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, 
                 tables[part] = rows
             if id_column is not None:
                 _ids(replace(source, files=rows.files), id_column, findings)
+    added = tables.pop(ADDED, None)
+    if "train" in tables:
+        tables = with_added(tables, added)
     _check_rows(tables, schema, findings)
     if "train" in tables:
         tables = handle_leaked_rows(tables, recipe, schema, findings)

@@ -22,6 +22,7 @@ from warmstart.evaluation.records.files import LARGEST, read_record
 from warmstart.evaluation.records.training import MultitaskTrainingRecord, StageRecord, TrainingRecord
 from warmstart.evaluation.run import RunFolder
 from warmstart.pipeline import stage_store as store
+from warmstart.pipeline.distil import distil_identity
 from warmstart.pipeline.fingerprint import fingerprint, flatten, settings
 from warmstart.pipeline.multitask_recipes import OWN, TRAINED, task_recipes
 from warmstart.pipeline.prepare import Parts, Rows, read_rows
@@ -30,6 +31,7 @@ from warmstart.recipe import (
     MEMORY,
     WITHIN,
     DataOptions,
+    DistilOptions,
     MultitaskOptions,
     PretrainOptions,
     Recipe,
@@ -62,7 +64,7 @@ class EarlierStage:
     """A stage before the fine-tuning."""
 
     name: str
-    """pretrain, multitask or scratch."""
+    """pretrain, multitask, distil or scratch."""
     folder: Path
     """Its folder in the store."""
     identity: Identity
@@ -75,6 +77,8 @@ class EarlierStage:
     """Of a multi-task stage, the recipe of each task by its name."""
     options: MultitaskOptions | None = None
     """And how they are trained."""
+    distil: DistilOptions | None = None
+    """Of a stage distil, who answers which texts; it gives no model."""
 
     @property
     def finished(self) -> bool:
@@ -129,8 +133,8 @@ def stages_before(recipe: Recipe, parts: Parts, cache: Path, progress: Progress)
         stages.append(EarlierStage("scratch", *_stored("scratch", identity, cache), texts=texts))
     recipe = with_reference(recipe, stages)
     for options in recipe.stages:
-        if stages:
-            model, start = str(stages[-1].model), {"model": stages[-1].folder.name}
+        if last := last_model(stages):
+            model, start = str(last.model), {"model": last.folder.name}
         if options.pretrain is not None:
             texts, sources = _texts(options.pretrain, parts, schema, cache, progress)
             made = _pretrain(options.pretrain, recipe, model)
@@ -140,7 +144,15 @@ def stages_before(recipe: Recipe, parts: Parts, cache: Path, progress: Progress)
             recipes, identity = _tasks(recipe.alone(model), options.multitask, parts, cache, progress)
             stored = _stored(options.name, {**identity, **start}, cache)
             stages.append(EarlierStage(options.name, *stored, tasks=recipes, options=options.multitask))
+        if options.distil is not None:
+            stored = _stored(options.name, distil_identity(options.distil, recipe), cache)
+            stages.append(EarlierStage(options.name, *stored, distil=options.distil))
     return stages
+
+
+def last_model(stages: Sequence[EarlierStage]) -> EarlierStage | None:
+    """The last stage that gives a model; None where the recipe's own is still what comes next."""
+    return next((stage for stage in reversed(stages) if stage.distil is None), None)
 
 
 def with_reference(recipe: Recipe, stages: Sequence[EarlierStage]) -> Recipe:

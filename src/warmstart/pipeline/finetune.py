@@ -260,6 +260,7 @@ def finetune(
     """
     if (folder / ready.stage).exists():
         progress.log(f"{ready.stage} is finished; reused")
+        saving.end()  # a kill may have come before
         return
     task, tokenizer, loaded = ready.task, ready.tokenizer, ready.loaded
     if processes.is_main_process():
@@ -290,8 +291,7 @@ def finetune(
         if monitoring and ready.monitor:
             forgotten = ready.monitor.record(monitoring, first, trained.steps)
             write_record(forgotten, staging / forgetting_record.FILE)
-    if not saving.save_last:
-        shutil.rmtree(saving.checkpoints.folder, ignore_errors=True)
+    saving.end()
 
 
 def _train(

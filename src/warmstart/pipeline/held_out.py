@@ -6,7 +6,6 @@ all rows in the way that answered the held-out ones best. What was chosen is pub
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from warmstart.recipe.recipe import LINEAR_PROBE as FROZEN
 from warmstart.recipe.sweep_files import settings_in
 from warmstart.runtime.progress import Progress
 from warmstart.storage.artifacts import publish, verify
+from warmstart.storage.folders import discard, make_folder
 from warmstart.tasks import schema_of
 
 FOLDER, TRIALS = "final-model", ".held-out"
@@ -61,7 +61,7 @@ class HeldOutChoice:
             record = self._compare(progress)
             with publish(target) as staging:
                 write_record(record, staging / record_file.FILE)
-        shutil.rmtree(self.folder / TRIALS, ignore_errors=True)
+        discard(self.folder / TRIALS)
         verify(target)
         record = read_record(FinalModelRecord, target / record_file.FILE)
         way, _, final = record.chosen.rpartition(", ")
@@ -97,7 +97,7 @@ class HeldOutChoice:
     def _train(self, way: str, settings: Mapping[str, RuleValue], parts: Parts, progress: Progress) -> FinalModelRecord:
         recipe = settings_in(self.recipe, {**settings, "training.final_model": "dev"}, "held out")
         folder, work = self.folder / TRIALS / (way or "one"), self.work / "held-out"
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         work.mkdir(parents=True, exist_ok=True)
         ready = prepare_training(recipe, parts, work, progress)
         finetune(ready, saving_of(recipe, ready, folder, self.resume_anyway), folder, progress)

@@ -10,6 +10,7 @@ from warmstart import tasks
 from warmstart.errors import RecipeError
 from warmstart.models.added_tokens import resize_embeddings
 from warmstart.models.architectures import is_pooled, spec_of
+from warmstart.models.fewer_layers import keep_layers
 from warmstart.models.heads.selection import TOKEN_CLASSES, HeadChoice, compares_texts
 from warmstart.models.loading import LoadedModel, has_head, load_model, max_tokens_of
 from warmstart.models.lora import add_lora
@@ -80,7 +81,9 @@ def head_choice(recipe: Recipe, config: PretrainedConfig, window: Window, task: 
 
 
 def _changed(loaded: LoadedModel, layers: LayerOptions, head: HeadOptions) -> LoadedModel:
-    """The model as training starts from it: parts of it re-initialized, LoRA added to its weights."""
+    """The model as training starts from it: with fewer blocks, parts of it re-initialized, LoRA added."""
+    if layers.num_layers is not None:
+        keep_layers(loaded.model, layers.num_layers, layers.layer_choice)
     changed = reinitialize(loaded.model, layers.reinit_top, layers.reinit_norms, zero_head=head.init == "zero")
     if layers.lora:
         add_lora(loaded.model, layers.lora.rank, layers.lora.alpha, layers.lora.dropout)

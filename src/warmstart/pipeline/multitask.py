@@ -32,6 +32,7 @@ from warmstart.runtime.environment import environment
 from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.artifacts import publish, remove_stale_staging, verify
 from warmstart.storage.files import write_json, write_text
+from warmstart.storage.folders import make_folder
 from warmstart.tasks.shared.protocols import TunesOnDev, VariesByEpoch
 from warmstart.training.checkpoints import CheckpointPolicy, CheckpointStore, check_identity
 from warmstart.training.job import TrainingHooks, TrainingJob
@@ -72,6 +73,7 @@ def train_multitask(
             _begin(folder, prepared)
     if (folder / TRAINED).exists():
         progress.log(f"{folder.name} is trained; reused")
+        saving.end()  # a kill may have come before
     else:
         monitor = None
         if stage.forgetting is not None and main:
@@ -98,7 +100,7 @@ def _saving(folder: Path, identity: Identity, options: CheckpointOptions, anyway
 def _begin(folder: Path, prepared: PreparedMultitask) -> None:
     """Record the recipes, the data and the environment; remove what a kill left half written."""
     stage = prepared.stage
-    (folder / "recipes").mkdir(parents=True, exist_ok=True)
+    make_folder(folder / "recipes")
     for place in (folder, folder / "checkpoints", folder / "heads"):
         remove_stale_staging(place)
     for name, recipe in stage.recipes.items():
@@ -177,8 +179,7 @@ def _train(
         write_record(record, staging / training_record.FILE)
         if monitor and monitoring:
             write_record(monitor.record(monitoring, first, trained.steps), staging / forgetting_record.FILE)
-    if not saving.save_last:
-        shutil.rmtree(saving.checkpoints.folder, ignore_errors=True)
+    saving.end()
 
 
 def _save_encoder(prepared: PreparedMultitask, encoder: PreTrainedModel, folder: Path) -> None:
@@ -211,7 +212,7 @@ def _task_record(ready: PreparedTraining) -> TaskTrainingRecord:
 
 def _measure(folder: Path, parts: Mapping[str, Parts], progress: Progress) -> dict[str, Metrics]:
     """Each task's model as it was saved, measured on its dev and test rows."""
-    (folder / "predictions").mkdir(exist_ok=True)
+    make_folder(folder / "predictions")
     metrics: dict[str, Metrics] = {}
     for name, own in parts.items():
         predictor = Predictor.load(folder / "heads" / name)

@@ -20,6 +20,8 @@ from warmstart.tasks.shared.required_columns import required_columns
 
 EXAMPLE = "sentence-transformers/all-MiniLM-L6-v2"
 PARTS = ("train", "dev", "test")
+ADDED = "add"
+"""The field of the data whose rows are added to the training rows after the split."""
 
 
 def check_recipe(recipe: Recipe, folder: Path | None = None) -> None:
@@ -38,7 +40,7 @@ def check_recipe(recipe: Recipe, folder: Path | None = None) -> None:
 def check_files(recipe: Recipe) -> None:
     """Refuse a task that is not known, and files that cannot be what it reads."""
     tasks.check_name(recipe.task.name)
-    for part in PARTS:
+    for part in (*PARTS, ADDED):
         reading = recipe.data.reading(part)
         if reading is not None:
             check_source(Source(**reading), recipe.task.name)

@@ -19,7 +19,7 @@ from warmstart.data.source import Source
 from warmstart.data.table import Table
 from warmstart.errors import RecipeError
 from warmstart.evaluation.records.data import DataRecord, PartRecord
-from warmstart.pipeline.preflight import PARTS
+from warmstart.pipeline.preflight import ADDED, PARTS
 from warmstart.pipeline.prompts import with_prompts
 from warmstart.recipe import Recipe
 from warmstart.runtime import processes
@@ -70,10 +70,12 @@ def read_parts(recipe: Recipe, schema: Schema, cache: Path, progress: Progress, 
             part: table.load(source, schema, cache, findings, drop=drop, progress=progress)
             for part, source, drop in sources(recipe)
         }
-    check_tables(tables, schema, findings)
+    added = tables.pop(ADDED, None)
+    check_tables(with_added(tables, added), schema, findings)
     stop_at_error(findings)
     answer = schema.answer.name if schema.answer else None
     tables = _hold_out(tables, recipe, grouping_columns(tables["train"], schema), answer, findings)
+    tables = with_added(tables, added)
     tables = handle_leaked_rows(tables, recipe, schema, findings)
     return Parts(_take_fraction(tables, recipe, grouping_columns(tables["train"], schema), answer, findings), findings)
 
@@ -89,15 +91,20 @@ def sources(recipe: Recipe) -> Iterator[tuple[str, Source, frozenset[Droppable]]
     Rows without a text are left out of any part, since no model has an answer to them; those without an answer only
     where they would be trained on.
     """
-    for part in PARTS:
+    for part in (*PARTS, ADDED):
         reading = recipe.data.reading(part)
         if reading is not None:
-            wanted: dict[Droppable, bool] = {"empty": True, "unlabelled": part == "train"}
+            wanted: dict[Droppable, bool] = {"empty": True, "unlabelled": part in ("train", ADDED)}
             yield (
                 part,
                 Source(**reading),
                 frozenset(kind for kind in wanted if wanted[kind] and kind in recipe.data.drop),
             )
+
+
+def with_added(tables: dict[str, Table], added: Table | None) -> dict[str, Table]:
+    """The parts, with added rows behind the training rows."""
+    return tables if added is None else {**tables, "train": table.with_rows_of(tables["train"], added)}
 
 
 def grouping_columns(rows: Table, schema: Schema) -> tuple[str, ...]:
@@ -185,8 +192,8 @@ def fit_task(recipe: Recipe, parts: Parts, saved: PretrainedConfig | None = None
     """
     kind = tasks.find(recipe.task.name)
     options = tasks.options_of(recipe.task.name, with_prompts(recipe)[0].task.options)
-    answer = kind.schema(options).answer
-    train = parts.tables["train"]
+    schema, train = kind.schema(options), parts.tables["train"]
+    answer = schema.answer_in(train.rows.column_names)
     learned = train.column(answer.name) if answer else ()
     task = kind.from_answers(options, learned, "pair" in train.rows.column_names, saved)
     if isinstance(task, TunesOnDev) and task.needs_dev and "dev" not in parts.tables:
@@ -194,6 +201,7 @@ def fit_task(recipe: Recipe, parts: Parts, saved: PretrainedConfig | None = None
             f"{task.needs_dev}: there are no dev rows to choose it on; set data.dev, or data.split.dev: 0.1"
         )
     for name, part in parts.tables.items():
+        answer = schema.answer_in(part.rows.column_names)
         if name != "train" and answer:
             task.check_answers(part.column(answer.name), part.location)
     return task

@@ -16,6 +16,7 @@ from warmstart.recipe import Recipe
 from warmstart.runtime.progress import Progress
 from warmstart.storage.artifacts import verify
 from warmstart.storage.files import link_or_copy
+from warmstart.storage.folders import discard, make_folder
 from warmstart.tasks.shared.saved_task import SavedTask
 
 REUSED = ("stages/*-finetune", BASELINE_FOLDER, FUSION_FOLDER, "predictions*.parquet", "model")
@@ -50,12 +51,15 @@ def reuse_finetuning(done: Path, folder: Path, progress: Progress) -> None:
     """Link or copy the result of another run into this one's folder."""
     if done != folder.resolve():
         for source in (path for name in REUSED for path in sorted(done.glob(name))):
-            link_or_copy(source, folder / source.relative_to(done))
+            target = folder / source.relative_to(done)
+            make_folder(target.parent)
+            link_or_copy(source, target)
+        discard(folder / "checkpoints")  # of a training of its own that was stopped
         metrics.finish_run(metrics.read_metrics(done / metrics.FILE), folder)
     progress.log(f"the fine-tuning is finished ({done.name}); reused")
 
 
 def _note(recipe: Recipe, parts: Parts, last: EarlierStage, cache: Path) -> Path:
     folder = stage_folder(cache / "stages", "finetune", finetuning_identity(recipe, parts, last))
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(folder.parent)
     return folder.with_name(f".{folder.name}.run")

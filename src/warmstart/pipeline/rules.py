@@ -123,7 +123,7 @@ def _contrastive(recipe: Recipe, parts: Parts) -> dict[str, RuleValue]:
     rows = parts.tables["train"]
     seen = CHARACTERS * (recipe.window.max_tokens or DEFAULT_TOKENS)
     length = math.fsum(min(len(text), seen) for text in rows.column("text")) / len(rows)
-    steps = max(min(STEPS, round(STEPS * LONG_TEXT / length)), LEAST_STEPS)
+    steps = min(max(round(STEPS * LONG_TEXT / length), LEAST_STEPS), STEPS)
     return {
         "training.loss": SUPERVISED_CONTRASTIVE,
         "training.max_steps": max(steps, math.ceil(len(rows) * EPOCHS / BATCH_SIZE)),

@@ -24,7 +24,8 @@ from warmstart.models.from_scratch import EncoderShape, make_encoder
 from warmstart.models.language_model import pair_head_note
 from warmstart.models.loading import load_config
 from warmstart.pipeline.claim import claimed
-from warmstart.pipeline.earlier_stages import EarlierStage, stages_before, with_reference
+from warmstart.pipeline.distil import answer_texts, with_teacher_rows
+from warmstart.pipeline.earlier_stages import EarlierStage, last_model, stages_before, with_reference
 from warmstart.pipeline.finetune import PreparedTraining, check_before_stages, finetune, prepare_training, saving_of
 from warmstart.pipeline.held_out import HeldOutChoice, follow_choice
 from warmstart.pipeline.multitask import train_multitask
@@ -42,6 +43,7 @@ from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.artifacts import disk_errors, publish, remove_stale_staging
 from warmstart.storage.cache import cache_folder
 from warmstart.storage.files import link_or_copy, write_json
+from warmstart.storage.folders import discard, make_folder
 from warmstart.tasks.shared.protocols import CountsFindings
 from warmstart.training.callbacks.early_stopping import OnEvaluate
 from warmstart.training.settings import check_trainer_options
@@ -80,11 +82,12 @@ def run_recipe(
                 check_before_stages(prompted, parts)
         start = _run_stages(prompted, stages, progress, resume_anyway)
         with processes.main_process_first():
-            parts, held = hold_out_queries(start, parts)
+            parts, held = hold_out_queries(start, _with_teacher(start, parts, stages, work, progress))
             begin = partial(_begin, folder, recipe, parts, stages) if main else _nothing
             decision = with_rules(start, parts, load_config(start.model))
-            reusable = stages and recipe.reuse_stages
-            done = find_finetuning(decision.recipe, parts, stages[-1], cache_folder()) if reusable else None
+            last = last_model(stages)
+            reusable = last if recipe.reuse_stages else None
+            done = find_finetuning(decision.recipe, parts, reusable, cache_folder()) if reusable else None
             if done is not None:
                 begin()
                 if main:
@@ -103,8 +106,8 @@ def run_recipe(
             if main:
                 choose_fusion(held, folder, progress)
                 finish_run(measure_run(folder, parts, progress), folder)
-                if stages:
-                    register_finetuning(decision.recipe, parts, stages[-1], folder, cache_folder())
+                if last:
+                    register_finetuning(decision.recipe, parts, last, folder, cache_folder())
     return RunFolder(folder)
 
 
@@ -175,9 +178,20 @@ def _run_stages(recipe: Recipe, stages: list[EarlierStage], progress: Progress, 
         progress.log(f"{number:02d}-{stage.name} starts or resumes ({stage.folder.name})")
         with locked_stage(stage.folder, stage.identity):
             if stage.finished and processes.is_main_process():  # and not to be reused
-                shutil.rmtree(stage.folder)
+                discard(stage.folder)
             _run_stage(recipe, stage, progress, anyway)
-    return recipe.alone(str(stages[-1].model) if stages else recipe.model)
+    last = last_model(stages)
+    return recipe.alone(str(last.model) if last else recipe.model)
+
+
+def _with_teacher(
+    recipe: Recipe, parts: Parts, stages: Sequence[EarlierStage], work: Path, progress: Progress
+) -> Parts:
+    """The parts with the answers of a teacher among the training rows, where the recipe has one."""
+    for stage in stages:
+        if stage.distil is not None:
+            return with_teacher_rows(recipe, parts, stage.folder, work, progress)
+    return parts
 
 
 def _run_stage(recipe: Recipe, stage: EarlierStage, progress: Progress, anyway: Iterable[str]) -> None:
@@ -191,6 +205,11 @@ def _run_stage(recipe: Recipe, stage: EarlierStage, progress: Progress, anyway: 
                 forgetting=recipe.forgetting,
             )
             train_multitask(several, stage.folder, cache_folder(), work, progress, anyway)
+        return
+    if stage.distil is not None:
+        with processes.main_process_first():
+            if processes.is_main_process():
+                answer_texts(stage.distil, recipe, stage.folder, progress)
         return
     if stage.recipe is None:
         assert recipe.from_scratch is not None
@@ -212,7 +231,8 @@ def _work_folder(folder: Path) -> Iterator[Path]:
         yield work
         return
     shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
+    make_folder(folder)
+    work.mkdir()
     try:
         yield work
     finally:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from warmstart.evaluation.run import ENVIRONMENT
 from warmstart.runtime import processes
 from warmstart.runtime.environment import environment
 from warmstart.storage.artifacts import MANIFEST
+from warmstart.storage.folders import discard
 from warmstart.storage.locks import lock_holder, try_lock
 
 FORMAT = 1
@@ -84,6 +84,11 @@ def stage_folder(store: Path, stage: str, identity: Mapping[str, object]) -> Pat
     return store / f"{stage}-{digest[:16]}"
 
 
+def unfinished_answers(folder: Path) -> Path:
+    """Where a stage distil gathers a teacher's answers until all of them are there."""
+    return folder.with_name(f".{folder.name}.answers")
+
+
 @contextmanager
 def locked_stage(folder: Path, identity: Mapping[str, object]) -> Iterator[None]:
     """Lock a stage while it is trained, refusing where another run trains it; records what it is made from."""
@@ -133,5 +138,7 @@ def remove_stage(stage: StoredStage) -> None:
     with try_lock(lock) as mine:
         if not mine:
             raise RunError(f"{stage.folder.name}: {lock_holder(lock)} is training this stage; it is not removed")
+        # In this order: a folder without its record would be used, but not be listed.
+        discard(stage.folder)
+        discard(unfinished_answers(stage.folder))
         stage.folder.with_name(f"{stage.folder.name}.json").unlink(missing_ok=True)
-        shutil.rmtree(stage.folder, ignore_errors=True)

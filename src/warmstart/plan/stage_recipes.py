@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+from warmstart.errors import RecipeError
 from warmstart.models.from_scratch import EncoderShape, make_encoder
 from warmstart.pipeline.earlier_stages import EarlierStage
 from warmstart.pipeline.multitask import TEMPERATURE
@@ -37,6 +38,11 @@ def recipes_of_stages(recipe: Recipe, folder: Path, progress: Progress) -> list[
             # Of two directions, each costs the same.
             made = make_encoder(stage.texts, folder / "scratch", EncoderShape(**recipe.from_scratch.shape), recipe.seed)
             model = str(made)
+        elif stage.distil is not None:
+            raise RecipeError(
+                "stages.distil: what a teacher's answers cost is not planned; plan the recipe without it, and "
+                "`warmstart predict` of the teacher by itself"
+            )
         elif stage.options is not None:
             stages += _multitask(stage, stage.options, model, progress)
         else:

@@ -1,5 +1,6 @@
 """The recipe: which model to train, on what data, and how. Typed and read from YAML; never imports torch."""
 
+from warmstart.recipe.distil import DistilOptions
 from warmstart.recipe.fields import (
     CheckpointOptions,
     DataOptions,
@@ -38,6 +39,7 @@ __all__ = [
     "WITHIN",
     "CheckpointOptions",
     "DataOptions",
+    "DistilOptions",
     "FileOptions",
     "ForgettingOptions",
     "Format",

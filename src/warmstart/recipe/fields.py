@@ -85,6 +85,9 @@ class DataOptions(Options):
     """Rows for early stopping, model selection and tuning. Default: `data.split.dev` of the training rows."""
     test: str | list[str] | FileOptions | None = None
     """Rows to evaluate the finished model on. Default: `data.split.test` of the training rows, held out."""
+    add: str | list[str] | FileOptions | None = None
+    """More training rows, such as those that `warmstart ask` chose, once they are labelled. They come after the split:
+    no row of `data.train` moves to another part, and none of these is held out."""
     columns: dict[str, str | list[str]] = {}
     """Which column of the file to use for each column of the task, such as `{text: review, label: stars}`; without a
     header, by its number. A list of texts can come from several columns: `{endings: [choice0, choice1]}`; the last
@@ -229,6 +232,11 @@ class LayerOptions(Options):
     lr_schedule_per_phase: bool | None = None
     """Whether each phase of `unfreeze` has a learning rate schedule of its own, with a warm-up, as in ULMFiT, instead
     of one schedule over the whole training. Default: `true` with `unfreeze: gradual`, otherwise `false`."""
+    num_layers: Annotated[int, Field(ge=1)] | None = None
+    """How many of the encoder's blocks to keep; the others are removed before training, which gives a smaller and
+    faster model. Default: all."""
+    layer_choice: Literal["lowest", "spread"] = "lowest"
+    """Which blocks `num_layers` keeps: the `lowest`, or blocks `spread` evenly from the first to the last."""
     reinit_top: Annotated[int, Field(ge=0)] = 0
     """How many of the top blocks to re-initialize before training, together with the pooler."""
     reinit_norms: bool = False

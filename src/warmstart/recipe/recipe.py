@@ -38,7 +38,7 @@ CHOOSE = "auto"
 """As `model`: the best of `models`."""
 LINEAR_PROBE: Mapping[str, Value] = {"layers.freeze": "encoder", "head.init": "linear-probe"}
 """Fields by which nothing is trained: a linear head is solved on the frozen encoder."""
-FILES = ("train", "dev", "test", "queries", "documents")
+FILES = ("train", "dev", "test", "add", "queries", "documents")
 """Fields of the data that are files."""
 
 
@@ -137,6 +137,14 @@ class Recipe(Options):
                 f"stages.{keeping[0]}.multitask.keep_head: found true, but a stage pretrain follows, which has another "
                 "head; expected it in the last stage"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _one_teacher(self) -> Self:
+        if sum(stage.distil is not None for stage in self.stages) > 1:
+            raise ValueError("stages: found distil twice; expected one teacher, whose run may be an ensemble")
+        if self.layers.num_layers is not None and self.head.layers != "last":
+            raise ValueError("layers.num_layers removes blocks, and head.layers counts them; leave one of them out")
         return self
 
     @model_validator(mode="after")
@@ -248,14 +256,19 @@ def _from(recipe: Recipe, folder: Path) -> Recipe:
     data = recipe.data
     parts = {part: _part_from(getattr(data, part), folder) for part in FILES}
     model, *models = (_model_from(name, folder) for name in (recipe.model, *recipe.models))
-    stages = [stage.model_copy(update=_stage_from(stage, folder)) for stage in recipe.stages]
-    changed: Values = {"model": model, "models": models, "data": data.model_copy(update=parts), "stages": stages}
+    changed: Values = {"model": model, "models": models, "data": data.model_copy(update=parts)}
     if recipe.forgetting is not None:
         forgetting = recipe.forgetting
         reference = _model_from(forgetting.reference, folder) if forgetting.reference else None
         texts = _part_from(forgetting.text, folder)
         changed["forgetting"] = forgetting.model_copy(update={"text": texts, "reference": reference})
-    return recipe.model_copy(update=changed)
+    return stages_from(recipe.model_copy(update=changed), folder)
+
+
+def stages_from(recipe: Recipe, folder: Path) -> Recipe:
+    """The same recipe with the relative paths in its stages taken from a folder."""
+    stages = [stage.model_copy(update=_stage_from(stage, folder)) for stage in recipe.stages]
+    return recipe.model_copy(update={"stages": stages})
 
 
 def _model_from(name: str, folder: Path) -> str:
@@ -268,6 +281,9 @@ def _stage_from(stage: StageOptions, folder: Path) -> Values:
     if stage.multitask is not None:
         files = [str(folder / file) for file in stage.multitask.others]
         return {"multitask": stage.multitask.model_copy(update={"others": files})}
+    if stage.distil is not None:
+        teacher, texts = _model_from(stage.distil.teacher, folder), _part_from(stage.distil.texts, folder)
+        return {"distil": stage.distil.model_copy(update={"teacher": teacher, "texts": texts})}
     if stage.pretrain is None or isinstance(stage.pretrain.corpus, str):
         return {}
     corpus: Corpus = {

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from warmstart.options import Options, Values
+from warmstart.recipe.distil import DistilOptions
 from warmstart.recipe.fields import FileOptions, Fraction, LayerOptions
 from warmstart.recipe.multitask import MultitaskOptions
 from warmstart.recipe.training import TrainingOptions
@@ -150,6 +151,8 @@ class StageOptions(Options):
     """Pretraining on raw text."""
     multitask: MultitaskOptions | None = None
     """Training on several tasks at once."""
+    distil: DistilOptions | None = None
+    """A teacher's answers to texts without labels, which the fine-tuning learns with the labelled rows."""
 
     @model_validator(mode="after")
     def _one_stage(self) -> Self:

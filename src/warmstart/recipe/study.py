@@ -12,14 +12,15 @@ from pydantic import Field, model_validator
 from warmstart.errors import RecipeError, nearest
 from warmstart.options import Options, Value, Values
 from warmstart.recipe.recipe import put
+from warmstart.recipe.study_base import FILE, inherited
+from warmstart.recipe.study_claims import Names, StudyClaim, StudyCurve, StudyFullSize, StudyPublished
 from warmstart.storage.yaml_files import read_yaml
 
-FILE, FOLDER = "study.yaml", "studies"
-Names = list[str]
+FOLDER = "studies"
 
 
 class StudySet(Options):
-    """A labelled set: one CSV file of training rows, one of test rows."""
+    """A labelled set: one CSV or JSONL file of training rows, one of test rows."""
 
     about: str = ""
     """What it is, in a few words."""
@@ -29,10 +30,12 @@ class StudySet(Options):
     """The file of test rows."""
     sizes: Annotated[Names, Field(min_length=1)]
     """The sizes that are measured on it."""
-    task: Literal["classify", "score"] = "classify"
-    """Whether rows have a label or a number."""
+    task: str = "classify"
+    """What is learned: `classify`, `score`, or any other task for methods that have no peers."""
     pairs: bool = False
     """Whether rows are pairs of texts."""
+    columns: dict[str, str] = {}
+    """The column of the files for each of `text`, `pair` and `label` that is named otherwise there; of CSV files."""
     recipe: Values = {}
     """Recipe fields that all methods have on this set, by dotted key."""
     finding: bool = False
@@ -48,15 +51,27 @@ class StudySize(Options):
     """Rows of each label. Default: all."""
     rows: Annotated[int, Field(ge=1)] | None = None
     """Rows at most. Default: no limit."""
+    share: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Share of the rows, of each label alike and at least one of each. Default: all."""
+    fixed: bool = False
+    """Whether every seed has the rows as they are in the file, in that order, instead of a draw of its own."""
     seeds: Annotated[int, Field(ge=1)] = 3
     """How many seeds are measured."""
+
+    @model_validator(mode="after")
+    def _one_way_to_draw(self) -> Self:
+        if self.fixed and (self.per_label or self.rows or self.share):
+            raise ValueError("fixed: the file has the rows; leave per_label, rows and share out")
+        return self
 
 
 class StudyMethod(Options):
     """A method of ours: fields of a recipe."""
 
     recipe: Values = {}
-    """Recipe fields by dotted key; none for the defaults."""
+    """Recipe fields by dotted key; none for the defaults. Files of stages are relative to `data`."""
+    by_set: dict[str, Values] = {}
+    """More of them on single sets, by the name of the set."""
     revision: int = 0
     """To be raised when the code behind the method changes: figures of another revision are measured again."""
     sets: Names | None = None
@@ -86,6 +101,9 @@ class StudyPeer(Options):
 class Study(Options):
     """Methods measured on the same rows, over sets, sizes and seeds."""
 
+    based_on: str = ""
+    """The folder of another study, relative to this file, whose fields this one has as well where it does not set them.
+    With `sets` of its own, claims about other sets are left out."""
     title: str
     """The title of the page."""
     about: str = ""
@@ -110,6 +128,14 @@ class Study(Options):
     """Recipe fields with their values: every combination is a method as well, named by its values."""
     peers: dict[str, StudyPeer] = {}
     """What they are measured beside."""
+    published: list[StudyPublished] = []
+    """Published figures, shown beside ours."""
+    claims: list[StudyClaim] = []
+    """What the figures are to bear out or not."""
+    curve: StudyCurve | None = None
+    """A chart of the scores along an axis of numbers. Default: a chart of how far methods are behind the best."""
+    full_size: StudyFullSize | None = None
+    """The size of the published experiment."""
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
@@ -122,7 +148,22 @@ class Study(Options):
         for name, method in measured.items():
             _check_names(f"{name}.sets", method.sets or [], self.sets)
             _check_names(f"{name}.sizes", method.sizes or [], self.sizes)
+        for name, own in self.methods.items():
+            _check_names(f"{name}.by_set", own.by_set, self.sets)
+        self._check_what_is_said(measured)
         return self
+
+    def _check_what_is_said(self, measured: Collection[str]) -> None:
+        """Refuse names in claims, published figures and the curve that the study does not have."""
+        for number, claim in enumerate(self.claims, 1):
+            _check_names(f"claims.{number}", [claim.ahead, *claim.of], measured)
+            _check_names(f"claims.{number}.sets", claim.sets or [], self.sets)
+            _check_names(f"claims.{number}.sizes", claim.sizes or [], self.sizes)
+        for table in self.published:
+            _check_names(f"published, {table.source}", table.figures, measured)
+        if self.curve is not None:
+            _check_names("curve.points", self.curve.points, {*measured, *self.sizes})
+            _check_names("curve.lines", self.curve.lines, measured)
 
     def all_methods(self) -> dict[str, StudyMethod]:
         """The methods that are named, and every combination of the axes."""
@@ -143,7 +184,7 @@ class Study(Options):
     def fields(self, set_name: str, method: StudyMethod) -> Values:
         """The recipe of a method on a set, as nested values, without its data, its model and its seed."""
         values: Values = {"task": self.sets[set_name].task}
-        for fields in (self.recipe, self.sets[set_name].recipe, method.recipe):
+        for fields in (self.recipe, self.sets[set_name].recipe, method.recipe, method.by_set.get(set_name, {})):
             for key, value in fields.items():
                 put(values, key, value)
         return values
@@ -166,4 +207,4 @@ def load_study(name: str | Path, changes: Mapping[str, Value] | None = None) -> 
         known = sorted(path.parent.name for path in Path(FOLDER).glob(f"*/{FILE}"))
         raise RecipeError(f"{name}: there is no {places[1] / FILE}; {nearest(str(name), known) if known else ''}")
     values, lines = read_yaml(folder / FILE)
-    return Study.check({**values, **(changes or {})}, str(folder / FILE), lines), folder
+    return Study.check({**inherited(values, folder), **(changes or {})}, str(folder / FILE), lines), folder

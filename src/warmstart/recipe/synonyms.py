@@ -35,6 +35,7 @@ RECIPE = _table(
         "data.dev": "dev valid val validation validation_file validation_data val_file val_data dev_file eval_file "
         "eval_data eval_dataset tuning_data",
         "data.test": "test test_file test_files test_data test_dataset",
+        "data.add": "add extra_train extra_data additional_data more_data",
         "data.columns": "column_mapping columns_mapping remap_columns",
         "data.columns.text": "text text_column text_column_name text_field",
         "data.columns.pair": "pair text_pair text_pair_column",

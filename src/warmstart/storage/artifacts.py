@@ -9,15 +9,15 @@ import os
 import re
 import shutil
 import tempfile
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TypedDict
 
 from warmstart.errors import DiskError, RunError
 from warmstart.storage.cache import cache_folder
-from warmstart.storage.files import STAGING, flush, link_file, write_json
+from warmstart.storage.files import link_file, write_json
+from warmstart.storage.folders import STAGING, flush_folder, flush_tree, make_folder
 from warmstart.storage.json_files import MEGABYTE, JsonObject, check_regular_file, read_object
 
 MANIFEST = "manifest.json"
@@ -35,7 +35,7 @@ def publish(folder: Path, about: Mapping[str, object] | None = None) -> Iterator
     """
     if folder.exists():
         raise RunError(f"{folder} already exists; remove it or choose another folder")
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(folder.parent)
     staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=STAGING, dir=folder.parent))
     try:
         # mkdtemp makes the folder private to one user; a published folder is as readable as its neighbours.
@@ -43,11 +43,9 @@ def publish(folder: Path, about: Mapping[str, object] | None = None) -> Iterator
         yield staging
         files = {str(path.relative_to(staging)): checksum(path) for path in _files(staging)}
         write_manifest(staging, {**(about or {}), "files": files})
-        for path in _files(staging):
-            flush(path)
-        flush(staging)
+        flush_tree(staging)
         staging.rename(folder)
-        flush(folder.parent)
+        flush_folder(folder.parent)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         raise
@@ -69,9 +67,10 @@ def republish(folder: Path) -> Iterator[Path]:
         yield staging
     own = {str(path.relative_to(folder)) for path in _files(folder)} - {MANIFEST, *manifest["files"]}
     _link_all(folder, own, following)  # files the manifest does not list, as a model card, are carried over
+    flush_tree(following)
     folder.rename(_before(folder))
     following.rename(folder)
-    flush(folder.parent)
+    flush_folder(folder.parent)
     shutil.rmtree(_before(folder), ignore_errors=True)
 
 
@@ -84,21 +83,16 @@ def _link_all(folder: Path, names: Iterable[str], target: Path) -> None:
 def recover(folder: Path) -> None:
     """Put back a folder that a kill left aside while its replacement was about to be moved into place."""
     before = _before(folder)
-    if before.is_dir() and not folder.exists():
+    if not before.is_dir():
+        return
+    if not folder.exists():
         before.rename(folder)
+    flush_folder(folder.parent)  # else a power cut may undo the renames, and not what follows
     shutil.rmtree(before, ignore_errors=True)
 
 
 def _before(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.before")
-
-
-def discard(folder: Path) -> None:
-    """Delete a damaged folder: first renamed out of sight, so that no other process meets it half deleted."""
-    aside = folder.with_name(f".damaged-{uuid.uuid4().hex}")
-    with suppress(FileNotFoundError):  # another process was quicker
-        folder.rename(aside)
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from warmstart.storage.artifacts import (
     write_manifest,
 )
 from warmstart.storage.files import json_text
+from warmstart.storage.folders import flush_folder
 from warmstart.storage.json_files import JsonObject, parse_json, read_text
 
 FOLDERS = "folders"
@@ -40,7 +41,10 @@ def list_files(folder: Path, last: Path, name: str) -> None:
     """
     paths = sorted(path for pattern in OWN_FILES for path in folder.glob(pattern) if not path.name.startswith("."))
     files = {str(path.relative_to(folder)): checksum(path) for path in paths if path.name != MANIFEST}
-    below = [str(path.relative_to(folder)) for path in published_folders(folder) if path != folder]
+    published = [path for path in published_folders(folder) if path != folder]
+    for parent in {path.parent for path in published}:
+        flush_folder(parent)  # a process that was killed may have published them, and not come to that
+    below = [str(path.relative_to(folder)) for path in published]
     write_manifest(folder, {"files": {**files, name: checksum(last)}, FOLDERS: below})
 
 
@@ -50,7 +54,8 @@ def unlist_folders(folder: Path, removed: str) -> None:
         return
     manifest = read_manifest(folder)
     kept = [name for name in manifest[FOLDERS] if name != removed and not name.startswith(f"{removed}/")]
-    write_manifest(folder, {**manifest, FOLDERS: kept})
+    if kept != manifest[FOLDERS]:
+        write_manifest(folder, {**manifest, FOLDERS: kept})
 
 
 def damages(folder: Path) -> list[str]:

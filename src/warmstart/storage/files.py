@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-STAGING = ".staging"
-"""What the name of an unfinished file or folder ends with; it begins with a dot."""
+from warmstart.storage.folders import STAGING, discard, flush, flush_folder, flush_tree
+
+TAIL = 1 << 20
+"""Bytes at the end of a file in which an interrupted append is looked for."""
 
 
 @contextmanager
@@ -27,6 +29,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
         yield staging
         flush(staging)
         staging.replace(path)
+        flush_folder(path.parent)
     finally:
         staging.unlink(missing_ok=True)
 
@@ -59,6 +62,7 @@ def open_atomic_binary(path: Path) -> Iterator[BinaryIO]:
 def move_file(source: Path, target: Path) -> None:
     """Move a file within a file system in one step, replacing an older one."""
     source.replace(target)
+    flush_folder(target.parent)
 
 
 def write_json(path: Path, value: object) -> None:
@@ -72,18 +76,30 @@ def json_text(value: object) -> str:
 
 
 def drop_torn_line(path: Path) -> None:
-    """Cut off a last line without a line end: an append that a kill interrupted. A missing file is left missing."""
+    """Cut off an append that was interrupted; a missing file is left missing."""
+    if (size := torn_at(path)) is not None:
+        os.truncate(path, size)
+
+
+def torn_at(path: Path) -> int | None:
+    """Where an append begins that a kill or a power cut interrupted: a last line without an end, or with a hole.
+
+    None where there is none.
+    """
     if not path.is_file():
-        return
-    with path.open("rb+") as file:
-        size = file.seek(0, os.SEEK_END)
-        if not size:
-            return
-        file.seek(size - 1)
-        if file.read(1) == b"\n":
-            return
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
+        return None
+    with path.open("rb") as file:
+        start = max(file.seek(0, os.SEEK_END) - TAIL, 0)
+        file.seek(start)
+        tail = file.read()
+        hole = tail.find(b"\0")  # bytes that never reached the disk, though what follows them did
+        if hole < 0 and (not tail or tail.endswith(b"\n")):
+            return None
+        end = tail.rfind(b"\n", 0, hole if hole >= 0 else len(tail))
+        if end < 0 and start:
+            file.seek(0)
+            return file.read(start).rfind(b"\n") + 1
+    return start + end + 1
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -91,12 +107,17 @@ def link_or_copy(source: Path, target: Path) -> None:
 
     So only for files that are never modified in place.
     """
+    staging = target.with_name(f".{target.name}.{uuid.uuid4().hex}{STAGING}")
     if source.is_dir():
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(source, target, copy_function=link_file)
+        shutil.copytree(source, staging, copy_function=link_file)
+        flush_tree(staging)
+        discard(target)
     else:
-        target.unlink(missing_ok=True)
-        link_file(str(source), str(target))
+        link_file(str(source), str(staging))
+        flush(staging)
+    staging.replace(target)
+    flush_folder(target.parent)
+    staging.unlink(missing_ok=True)  # which is still there where both were names of one file
 
 
 def link_file(source: str, target: str) -> None:
@@ -105,12 +126,3 @@ def link_file(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
-
-
-def flush(path: Path) -> None:
-    """Wait until a file, or a folder's list of names, is on disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

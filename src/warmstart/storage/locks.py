@@ -14,6 +14,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from warmstart.storage.folders import make_folder
+
 
 @contextmanager
 def try_lock(path: Path, remove: bool = False) -> Iterator[bool]:
@@ -62,7 +64,7 @@ def lock_holder(path: Path) -> str:
 
 
 def _lock(path: Path) -> FileLock:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     # A file system without flock is an error: the fallback, a file that exists, would outlive a dead process.
     return FileLock(path, thread_local=False, poll_interval=0.01, fallback_to_soft=False, on_acquired=_write_holder)
 

@@ -6,6 +6,7 @@ One file per cell, one line per measurement. Scores of test rows are kept, never
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from warmstart.errors import RunError
 from warmstart.evaluation.run_result import RunResult
 from warmstart.options import Values
 from warmstart.storage.files import write_text
+from warmstart.storage.folders import make_folder
 from warmstart.storage.json_files import read_text
 from warmstart.storage.locks import hold_lock
 
@@ -32,7 +34,9 @@ class KeptResult(RunResult):
     quality: tuple[float, ...] = ()
     """The score of each."""
     cpu_seconds: float = 0.0
-    """CPU time of training and predicting."""
+    """CPU time of training and predicting; NaN where it is not known."""
+    precision: str = ""
+    """The floating-point precision it was trained with; unknown of a peer, and of figures from before it was kept."""
 
     @property
     def row_names(self) -> list[str]:  # type: ignore[override]
@@ -55,22 +59,23 @@ class FigureFile:
         """Each result by its method and key, seeds apart in the key."""
         return {(line["method"], line["key"]): _result(line) for line in self._lines()}
 
-    def keep(self, result: RunResult, key: str, cpu_seconds: float) -> None:
-        """Add a result, in place of an older one of the same method and seed."""
-        own = {
+    def keep(self, result: RunResult, key: str, cpu_seconds: float, precision: str = "") -> None:
+        """Add a result, in place of an older one of the same method, seed and precision, or of unknown precision."""
+        own: Values = {
             "method": result.variant,
             "seed": result.seed,
             "key": key,
+            "precision": precision,
             **{name: getattr(result, name) for name in FIELDS},
             "seconds": round(result.seconds, 1),
             "cpu_seconds": round(cpu_seconds, 1),
             "scores": _short(result.scores.tolist()) if not result.failed or result.headline else "",
         }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path.parent)
         with hold_lock(self.path.with_name(f".{self.path.name}.lock")):
-            kept = {_name(line): line for line in self._lines()}
-            kept[_name(own)] = own
-            write_text(self.path, "".join(json.dumps(kept[name]) + "\n" for name in sorted(kept)))
+            others = [line for line in self._lines() if not _replaces(own, line)]
+            lines = sorted([*others, own], key=lambda line: (line["method"], line["seed"], _precision(line)))
+            write_text(self.path, "".join(json.dumps(line) + "\n" for line in lines))
 
     def _lines(self) -> list[Values]:
         if not self.path.is_file():
@@ -86,8 +91,14 @@ class FigureFile:
         return lines
 
 
-def _name(line: Values) -> tuple[str, int]:
-    return line["method"], line["seed"]
+def _replaces(line: Values, older: Values) -> bool:
+    """Whether a line is a newer measurement of the same; machines differ in precision, and each keeps its own."""
+    same = (line["method"], line["seed"]) == (older["method"], older["seed"])
+    return same and _precision(older) in ("", _precision(line))
+
+
+def _precision(line: Values) -> str:
+    return str(line.get("precision", ""))
 
 
 def _result(line: Values) -> KeptResult:
@@ -98,7 +109,8 @@ def _result(line: Values) -> KeptResult:
         folder=Path(),
         part="test",
         metrics={},
-        cpu_seconds=line["cpu_seconds"],
+        cpu_seconds=math.nan if line["cpu_seconds"] is None else line["cpu_seconds"],
+        precision=_precision(line),
         of=tuple(map(str, range(len(scores)))),
         quality=tuple(scores),
         **{name: line[name] for name in FIELDS},

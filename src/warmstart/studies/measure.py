@@ -18,17 +18,20 @@ from warmstart.models.precision import resolve_precision
 from warmstart.options import Values
 from warmstart.pipeline.fingerprint import fingerprint
 from warmstart.recipe import Recipe, flat
-from warmstart.recipe.study import Study, StudyMethod
+from warmstart.recipe.recipe import stages_from
+from warmstart.recipe.study import Study, StudyMethod, StudySize
 from warmstart.runtime.environment import environment
 from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.artifacts import checksum
 from warmstart.storage.locks import try_lock
-from warmstart.studies.cells import Cell, Measurement, StudyPart, measurements
+from warmstart.studies.cells import Cell, Measurement, StudyPart, cells, measurements
 from warmstart.studies.draws import write_draw
 from warmstart.studies.figures import FigureFile, KeptResult
 from warmstart.studies.peers import peer_result, run_peer
 
 VERSIONS = ("torch", "transformers")
+PRECISIONS = ("bf16", "fp32", "fp16", "unknown")
+"""Of other machines; unknown where a figure was kept before its precision was."""
 PAUSE = 2.0
 """Seconds between two looks at measurements that other processes have taken."""
 
@@ -57,14 +60,24 @@ class StudyRunner:
             waiting = [one for one, mine in zip(waiting, tried, strict=True) if not mine]
 
     def kept(self, one: Measurement) -> KeptResult | None:
-        """The figures of a measurement, where they are of today's settings."""
+        """The figures of a measurement, where they are of today's settings and of this machine's precision."""
         return self.figures(one.cell).read().get((one.method, self._key(one)))
 
     def results(self, part: StudyPart) -> dict[Cell, list[KeptResult]]:
-        """All figures of a part that are there, by cell."""
+        """All figures of a part that are there, by cell; of another precision where there are none of this machine's.
+
+        A machine without fast bf16 can so write the page of figures from one that has it.
+        """
         results: dict[Cell, list[KeptResult]] = {}
+        kept = {cell: self.figures(cell).read() for cell in cells(self.study, part)}
         for one in measurements(self.study, part):
-            if (result := self.kept(one)) is not None:
+            if all(method != one.method for method, _ in kept[one.cell]):
+                continue  # without its rows: they may not be prepared
+            keys = (self._key(one, precision) for precision in (None, *PRECISIONS))
+            result = next(
+                (kept[one.cell][one.method, key] for key in keys if (one.method, key) in kept[one.cell]), None
+            )
+            if result is not None:
                 results.setdefault(one.cell, []).append(result)
         return results
 
@@ -75,7 +88,6 @@ class StudyRunner:
     def _try(self, one: Measurement) -> bool:
         """Measure, unless another process does or has just done it; whether it was tried here."""
         lock = self.work / "locks" / one.name
-        lock.parent.mkdir(parents=True, exist_ok=True)
         with try_lock(lock, remove=True) as mine:
             if not mine:
                 return False
@@ -99,16 +111,18 @@ class StudyRunner:
             result: RunResult = peer_result(one.method, recipe, written["answers"], written["seconds"], folder)
             spent = float(written["cpu_seconds"])
         else:
-            (result,) = repeat(recipe, {one.method: {}}, [one.seed], folder, silent, keep="numbers")
+            whole = stages_from(recipe, (self.folder / self.study.data).resolve())
+            (result,) = repeat(whole, {one.method: {}}, [one.seed], folder, silent, keep="numbers")
             spent = _cpu_seconds() - began
-        self.figures(one.cell).keep(result, key, spent)
+        precision = "" if one.method in self.study.peers else self._precision(recipe)
+        self.figures(one.cell).keep(result, key, spent, precision)
 
     def recipe(self, one: Measurement) -> Recipe:
         """The complete recipe of a measurement; a peer's says what rows there are, and how answers are measured."""
         method = self.study.all_methods().get(one.method, StudyMethod())
         values = self.study.fields(one.cell.set, method)
         columns = {"columns": {"pair": "pair"}} if self.study.sets[one.cell.set].pairs else {}
-        files = {"train": str(self._drawn(one)), "test": str(self._file(one.cell, "test"))}
+        files = {"train": str(self._drawn(one)), "test": str(self._test(one.cell))}
         data = {**columns, **values.get("data", {}), **files}
         whole = {**values, "model": self.model, "seed": one.seed, "data": data}
         return Recipe.check(whole, f"{self.folder}: {one.method}")
@@ -123,12 +137,19 @@ class StudyRunner:
             "max_tokens": recipe.window.max_tokens or 128,
         }
 
-    def _key(self, one: Measurement) -> str:
-        """All that a figure depends on, in a few characters."""
+    def _precision(self, recipe: Recipe) -> str:
+        return str(resolve_precision(recipe.training.precision, load_config(self.model)))
+
+    def _key(self, one: Measurement, precision: str | None = None) -> str:
+        """All that a figure depends on, in a few characters.
+
+        Args:
+            precision: That of another machine; None for this one's.
+        """
         recipe = self.recipe(one)
         of: Values = {
             "train": _sha256(self._drawn(one)),
-            "test": _sha256(self._file(one.cell, "test")),
+            "test": _sha256(self._test(one.cell)),
             "model": _fingerprint(self.model),
         }
         if (peer := self.study.peers.get(one.method)) is not None:
@@ -138,15 +159,27 @@ class StudyRunner:
             of |= {
                 "recipe": _own_settings(recipe),
                 "revision": self.study.all_methods()[one.method].revision,
-                "precision": resolve_precision(recipe.training.precision, load_config(self.model)),
+                "precision": precision or self._precision(recipe),
                 **{name: here[name] for name in VERSIONS},
             }
         return hashlib.sha256(json.dumps(of, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
     def _drawn(self, one: Measurement) -> Path:
-        path = self.work / "data" / f"{one.cell.name}-{one.seed}.csv"
+        file = self._file(one.cell, "train")
+        path = self.work / "data" / f"{one.cell.name}-{one.seed}{file.suffix}"
         if not path.is_file():
-            write_draw(self._file(one.cell, "train"), self.study.sizes[one.cell.size], one.seed, path)
+            columns = self.study.sets[one.cell.set].columns
+            write_draw(file, self.study.sizes[one.cell.size], one.seed, path, columns)
+        return path
+
+    def _test(self, cell: Cell) -> Path:
+        """The file of test rows, or a copy of it whose columns are named as peers expect it."""
+        file, columns = self._file(cell, "test"), self.study.sets[cell.set].columns
+        if not columns:
+            return file
+        path = (self.work / "data" / f"{cell.set}-test.csv").resolve()
+        if not path.is_file():
+            write_draw(file, StudySize(fixed=True), 0, path, columns)
         return path
 
     def _file(self, cell: Cell, part: str) -> Path:

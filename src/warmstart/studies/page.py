@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-from warmstart.evaluation.comparison import Comparison, VariantSummary, compare_all, summarize
+from warmstart.evaluation.comparison import Comparison, compare_all, summarize
 from warmstart.evaluation.statistics import MeanEstimate
 from warmstart.recipe.study import Study
 from warmstart.runtime.environment import environment
 from warmstart.storage.files import write_text
 from warmstart.studies.cells import Cell
-from warmstart.studies.chart import plot_regret
+from warmstart.studies.chart import curves, plot_curves, plot_regret
+from warmstart.studies.claims import ABOUT as ABOUT_CLAIMS
+from warmstart.studies.claims import Verdict, judge
 from warmstart.studies.figures import KeptResult
+from warmstart.studies.full_size import full_size_cost
+from warmstart.studies.published import mean_with_interval, published_table
 from warmstart.studies.regret import CellMeans, Results, ahead_of, cell_means, mean_regret, worst_cell
 
 READING = "reading.md"
 """What the tables say, in plain words, written by hand after looking at them; in the study's folder."""
 ABOUT = """
-Every method has the same training rows and the same test rows; each seed draws its own training rows. A mean is
+Every method has the same training rows and the same test rows{draws}. A mean is
 followed by its 95% confidence interval and, in parentheses, the number of seeds. Each difference has two intervals:
 would it show up with other training rows and seeds, and on other test rows of this kind? p is the larger of two p
 values (paired t test over seeds, permutation test over rows), corrected for the number of comparisons of the cell
@@ -35,24 +40,65 @@ def write_study_page(study: Study, folder: Path, results: Results, page: Path, c
         page: A Markdown file; the chart has its name.
         command: What measures the study, for the last line.
     """
-    means = cell_means(results)
-    methods = [name for name in study.measured() if any(name in cell.means for cell in means)]
-    chart = page.with_suffix(".svg")
-    plot_regret(means, methods, chart)
     reading = folder / READING
     blocks = [
         f"# {study.title}",
-        study.about.strip(),
+        "" if results else f"Nothing of this is measured yet; `{command}` measures it.",
         reading.read_text(encoding="utf-8").strip() if reading.is_file() else "",
-        f"![Points behind the best method of each cell]({chart.name})",
-        _summary(study, means, methods),
-        f"Redone from: {study.source.strip()}" if study.source else "",
-        f"Unlike the source: {study.unlike.strip()}" if study.unlike else "",
-        ABOUT,
+        study.about.strip(),
+        _claims(study, results),
+        *_chart(study, results, page.with_suffix(".svg")),
+        published_table(study, results),
+        _source(study),
+        _about(study, results),
         *(_table(study, cell, rows) for cell, rows in results.items()),
         _provenance(command, results),
     ]
     write_text(page, "\n\n".join(block for block in blocks if block) + "\n")
+
+
+def _about(study: Study, results: Results) -> str:
+    """How the tables are read; nothing without any."""
+    fixed = all(study.sizes[cell.size].fixed for cell in results)
+    draws = ", and so has every seed" if fixed else "; each seed draws its own training rows"
+    return ABOUT.replace("{draws}", draws) if results else ""
+
+
+def _claims(study: Study, results: Results) -> str:
+    """A row for each claim, with its verdict."""
+    if not study.claims:
+        return ""
+    lines = ["| claim | verdict | what was measured |", "| --- | --- | --- |"]
+    for verdict in judge(study, results):
+        source = verdict.claim.source
+        says = f"{verdict.claim.says} ({source})" if source else verdict.claim.says
+        lines.append(f"| {says} | **{verdict.word}** | {verdict.details} |")
+    return "\n".join([*lines, "", ABOUT_CLAIMS])
+
+
+def _chart(study: Study, results: Results, chart: Path) -> list[str]:
+    """The chart, which is written beside the page, and the table of how far methods are behind."""
+    if not results:
+        return ["Nothing is measured yet."]
+    means = cell_means(results)
+    methods = [name for name in study.measured() if any(name in cell.means for cell in means)]
+    if study.curve is not None and (lines := curves(study, study.curve, results)):
+        plot_curves(lines, study.curve, chart)
+        about = f"Scores over {study.curve.label}"
+    else:
+        plot_regret(means, methods, chart)
+        about = "Points behind the best method of each cell"
+    return [f"![{about}]({chart.name})", _summary(study, means, methods)]
+
+
+def _source(study: Study) -> str:
+    """What the study redoes, what is unlike it here, and what the original would cost."""
+    parts = [
+        f"**Redone from:** {study.source.strip()}" if study.source else "",
+        f"**Unlike the source:** {study.unlike.strip()}" if study.unlike else "",
+        f"**Full size:** {full_size_cost(study.full_size)}" if study.full_size else "",
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
 def summary(study: Study, results: Results) -> dict[str, object]:
@@ -64,7 +110,12 @@ def summary(study: Study, results: Results) -> dict[str, object]:
         "worst_cell": None if worst is None else [worst[0].name, _points(worst[1])],
         "cells": len(means),
         "regrets": {name: _points(mean_regret(means, name)) for name in _names(means)},
+        **({"claims": [_verdict(one) for one in judge(study, results)]} if study.claims else {}),
     }
+
+
+def _verdict(one: Verdict) -> dict[str, str]:
+    return {"says": one.claim.says, "verdict": one.word, "measured": one.details}
 
 
 def _names(means: Sequence[CellMeans]) -> list[str]:
@@ -113,14 +164,9 @@ def _table(study: Study, cell: Cell, rows: Sequence[KeptResult]) -> str:
     ]
     for name, own in sorted(by_method.items(), key=lambda pair: -summarize(pair[1]).all.mean):
         seconds = sum(row.cpu_seconds for row in own) / len(own)
-        lines.append(f"| {name} | {_mean(summarize(own))} | {_difference(against.get(name))} | {seconds:.0f} |")
+        cost = "–" if seconds != seconds else f"{seconds:.0f}"
+        lines.append(f"| {name} | {mean_with_interval(summarize(own))} | {_difference(against.get(name))} | {cost} |")
     return "\n".join(lines)
-
-
-def _mean(one: VariantSummary) -> str:
-    half = f" ± {100 * (one.all.high - one.all.mean):.1f}" if one.all.count > 1 else ""
-    failed = f", {len(one.failed)} failed" if one.failed else ""
-    return f"{100 * one.all.mean:.1f}{half} ({one.all.count}{failed})"
 
 
 def _difference(one: Comparison | None) -> str:
@@ -141,9 +187,12 @@ def _signed(estimate: MeanEstimate) -> str:
 def _provenance(command: str, results: Results) -> str:
     here = environment()
     versions = ", ".join(f"{name} {here['versions'][name]}" for name in ("torch", "transformers"))
-    hours = sum(row.cpu_seconds for rows in results.values() for row in rows) / 3600
+    seconds = [row.cpu_seconds for rows in results.values() for row in rows if row.cpu_seconds == row.cpu_seconds]
     count = sum(map(len, results.values()))
+    precisions = Counter(row.precision for rows in results.values() for row in rows if row.precision)
+    time = f" in {sum(seconds) / 3600:.1f} hours of CPU time" if seconds else ""
+    in_precision = "".join(f", {number} in {name} precision" for name, number in sorted(precisions.items()))
     return (
-        f"*Measured by `{command}`, {count} measurements in {hours:.1f} hours of CPU time; written on "
+        f"*Measured by `{command}`, {count} measurements{time}{in_precision}; written on "
         f"{date.today().isoformat()}: Python {here['python']}, {versions}; {here['system']}, {here['processor']}.*"
     )

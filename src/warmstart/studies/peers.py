@@ -21,6 +21,7 @@ from warmstart.recipe.study import StudyPeer
 from warmstart.runtime.progress import silent
 from warmstart.storage.cache import cache_folder
 from warmstart.storage.files import write_json
+from warmstart.storage.folders import make_folder
 from warmstart.storage.json_files import read_object
 
 TAIL = 300
@@ -34,7 +35,7 @@ def run_peer(peer: StudyPeer, script: Path, job: Values, folder: Path) -> Values
         job: What the script is told: the files of rows, the task, the encoder and the seed.
         folder: Where the job and the answers are written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     out = folder / "answers.json"
     write_json(folder / "job.json", {**job, "out": str(out.absolute())})
     done = subprocess.run(

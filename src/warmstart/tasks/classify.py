@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NotRequired, Self, cast
 
 import torch
 from torch.nn import functional as F
 
-from warmstart.data.schema import Column, Row, Schema
+from warmstart.data.schema import Row, Schema
 from warmstart.errors import Location, ModelError, RecipeError, nearest
 from warmstart.tasks.base import Answer, Averaging, Batch, Columns, ErrorTable, LossFunction, Outputs, TextFeature
-from warmstart.tasks.shared import metrics
+from warmstart.tasks.shared import metrics, soft_labels
 from warmstart.tasks.shared.classify_options import ClassifyOptions
 from warmstart.tasks.shared.error_tables import share, table
 from warmstart.tasks.shared.explained_outputs import log_odds
 from warmstart.tasks.shared.failures import why_no_better_than_constant
+from warmstart.tasks.shared.label_columns import label_columns
 from warmstart.tasks.shared.label_thresholds import choose_threshold
 from warmstart.tasks.shared.labels import LABEL_ANSWER, LabelMap
 from warmstart.tasks.shared.pair_encoder import reads_separately
@@ -33,11 +34,16 @@ if TYPE_CHECKING:
     from warmstart.models.linear_probe import ProbeKind
     from warmstart.models.prompts import PromptUse
 
+TINY = 1e-6
+"""Rows of a label that no row has, as soft labels can have it: its weight matters to nothing."""
+
 
 class ClassifyFeature(TextFeature):
     """A text with the id of its label, or the ids of several."""
 
     labels: NotRequired[int | list[int]]
+    soft: NotRequired[list[float]]
+    """The probability of each label, where rows have soft labels."""
 
 
 class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
@@ -49,39 +55,49 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
     auto_class = "AutoModelForSequenceClassification"
     answer_fields = ("label", "labels")
     row_score_name = "mean F1 of a row's labels"
+    taught_columns: ClassVar[Mapping[str, str]] = {soft_labels.PROBABILITIES: soft_labels.PROBABILITIES}
 
     def __init__(
-        self, options: ClassifyOptions, pair: bool, labels: LabelMap, class_weight: Sequence[float] | None
+        self,
+        options: ClassifyOptions,
+        pair: bool,
+        labels: LabelMap,
+        class_weight: Sequence[float] | None,
+        soft: bool = False,
     ) -> None:
         super().__init__(options, pair)
         self.separate_texts = reads_separately(options, pair)
         self.labels = labels
         self.class_weight = class_weight
         self.multi_label = options.multi_label
-        self.single_choice = self.has_row_labels = not self.multi_label
+        self.soft = soft
+        self.single_choice = not self.multi_label
+        self.has_row_labels = not self.multi_label and not soft
         self.thresholds = [options.thresholds.get(name, options.threshold) for name in labels.names]
         self.headline = options.metric or ("micro_f1" if self.multi_label else "accuracy")
 
     @classmethod
     def schema(cls, options: ClassifyOptions) -> Schema:
         kind: Literal["label", "labels"] = "labels" if options.multi_label else "label"
-        return Schema((TEXT, PAIR, Column("label", kind, "the label", answer=True)))
+        return Schema((TEXT, PAIR, *label_columns(kind, "the label")))
 
     @classmethod
     def from_answers(
         cls, options: ClassifyOptions, answers: Iterable[Any], pair: bool, config: PreTrainedConfig | None = None
     ) -> Self:
-        counts: Counter[str] = Counter()
-        rows = 0
+        counts: defaultdict[str, float] = defaultdict(float)
+        rows, soft = 0, False
         for answer in answers:
             rows += 1
-            counts.update(answer if options.multi_label else [answer])
+            soft = soft or soft_labels.is_soft(answer)
+            for name, probability in soft_labels.weighted_labels(answer).items():
+                counts[name] += probability
         labels = LabelMap.from_labels(counts, least=1 if options.multi_label else 2)
         if config is not None:
             labels = LabelMap.from_config(config.id2label).reused_for(labels)
         if wrong := _wrong_positive_label(options, labels) or _unknown_threshold(options, labels):
             raise RecipeError(wrong)
-        return cls(options, pair, labels, _class_weight(options, labels, counts, rows))
+        return cls(options, pair, labels, _class_weight(options, labels, counts, rows), soft)
 
     @classmethod
     def from_config(cls, options: ClassifyOptions, pair: bool, config: PreTrainedConfig) -> Self:
@@ -103,17 +119,22 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
         features = cast(list[ClassifyFeature], encode_texts(rows, tokenizer, window, self.pair, self.separate_texts))
         for feature, answer in zip(features, rows.get("label", ()), strict=False):
             feature["labels"] = self._target(answer)
+        for feature, answer in zip(features, rows.get(soft_labels.PROBABILITIES, ()), strict=False):
+            feature["soft"] = soft_labels.target(answer, self.labels.ids)
         return features
 
     def collate(self, features: Sequence[ClassifyFeature], tokenizer: PreTrainedTokenizerBase) -> Batch:
         batch: Batch = pad(features, tokenizer)
         if "labels" in features[0]:
             targets = [feature["labels"] for feature in features]
+            if "soft" in features[0]:
+                batch["labels"] = torch.tensor([feature["soft"] for feature in features])
+                return batch
             batch["labels"] = self._matrix(targets).float() if self.multi_label else torch.tensor(targets)
         return batch
 
     def loss(self, label_smoothing: float = 0.0) -> LossFunction | None:
-        if self.class_weight is None and not label_smoothing:
+        if self.class_weight is None and not label_smoothing and not self.soft:
             return None
         weights = torch.tensor(self.class_weight or [1.0] * len(self.labels))
 
@@ -123,6 +144,9 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
             if self.multi_label:
                 target = labels * (1 - label_smoothing) + label_smoothing / 2
                 return F.binary_cross_entropy_with_logits(scores, target, pos_weight=weight)
+            if labels.is_floating_point():
+                own = None if self.class_weight is None else weight
+                return soft_labels.soft_cross_entropy(scores, labels, self.options.temperature, own, label_smoothing)
             return F.cross_entropy(scores, labels, weight=weight, label_smoothing=label_smoothing)
 
         return weighted
@@ -160,7 +184,12 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
     def ensemble_averaging(cls, options: ClassifyOptions) -> Averaging | None:
         return "sigmoid" if options.multi_label else "softmax"
 
+    @property
+    def metric_columns(self) -> tuple[str, ...]:
+        return ("label", soft_labels.PROBABILITIES)
+
     def compute_metrics(self, columns: Columns, predictions: Sequence[Answer]) -> dict[str, float]:
+        """Metrics against the hard answers; of rows with soft labels also how far the probabilities are from those."""
         gold = [self._target(answer) for answer in columns["label"]]
         if self.multi_label:
             predicted = [self._target(prediction["labels"]) for prediction in predictions]
@@ -169,6 +198,10 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
             positive = self.labels.ids.get(self.options.positive_label or "")
             predicted = [self._target(prediction["label"]) for prediction in predictions]
             values = metrics.one_label(gold, predicted, positive)
+        if soft := columns.get(soft_labels.PROBABILITIES):
+            truth = [soft_labels.target(answer, self.labels.ids) for answer in soft]
+            given = [[answer[soft_labels.PROBABILITIES][name] for name in self.labels.names] for answer in predictions]
+            values |= metrics.distributions(truth, given, single=not self.multi_label)
         return {self.headline: values[self.headline], **values}
 
     @classmethod
@@ -239,10 +272,10 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
                     options.threshold,
                 )
         tuned = options.model_copy(update={"thresholds": chosen})
-        return type(self)(tuned, self.pair, self.labels, self.class_weight)
+        return type(self)(tuned, self.pair, self.labels, self.class_weight, self.soft)
 
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], Location]) -> None:
-        self.labels.check((answer if self.multi_label else [answer] for answer in answers), where)
+        self.labels.check(map(soft_labels.weighted_labels, answers), where)
 
     def _target(self, answer: Any) -> Any:
         """The id of a label, or the ids of several."""
@@ -266,15 +299,15 @@ class Classify(TextClassification[ClassifyOptions, ClassifyFeature]):
 
 
 def _class_weight(
-    options: ClassifyOptions, labels: LabelMap, counts: Mapping[str, int], rows: int
+    options: ClassifyOptions, labels: LabelMap, counts: Mapping[str, float], rows: int
 ) -> list[float] | None:
     """The weight of each label in the loss, in the map's order."""
     if options.class_weight is None:
         return None
     if options.class_weight == "balanced":
         if options.multi_label:
-            return [(rows - counts[name]) / counts[name] for name in labels.names]
-        return [rows / (len(labels) * counts[name]) for name in labels.names]
+            return [(rows - counts[name]) / max(counts[name], TINY) for name in labels.names]
+        return [rows / (len(labels) * max(counts[name], TINY)) for name in labels.names]
     for name in options.class_weight:
         if name not in labels.ids:
             raise RecipeError(f"task.class_weight: {name!r} is not a label of the data; {nearest(name, labels.names)}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NotRequired, Self, cast
 
 import torch
+from pydantic import Field
 from torch.nn import functional as F
 
 from warmstart.data.schema import Column, Row, Schema
@@ -25,10 +26,11 @@ from warmstart.tasks.base import (
     Outputs,
     Task,
 )
-from warmstart.tasks.shared import metrics
+from warmstart.tasks.shared import metrics, soft_labels
 from warmstart.tasks.shared.entity_markers import TYPES, marked
 from warmstart.tasks.shared.error_tables import table
 from warmstart.tasks.shared.failures import why_no_better_than_constant
+from warmstart.tasks.shared.label_columns import label_columns
 from warmstart.tasks.shared.labels import LABEL_ANSWER, LabelMap
 from warmstart.tasks.shared.marked_text import TOKENS, Part, appended, tokenized
 from warmstart.tasks.shared.text_inputs import flat, pad, pad_labels
@@ -66,6 +68,9 @@ class RelateOptions(Options):
     of the text, each with embeddings of its distance to both entities (Shi & Lin 2019)."""
     no_relation_label: str | None = "Other"
     """The label of rows without a relation, which is excluded from macro and micro F1."""
+    temperature: Annotated[float, Field(gt=0)] = 1.0
+    """With soft labels, the temperature at which they are learned: above 1, the less probable relations of a row count
+    for more."""
 
 
 class RelateFeature(FlatFeature):
@@ -74,6 +79,8 @@ class RelateFeature(FlatFeature):
     marks: NotRequired[list[int]]
     """Which tokens the head reads, by the number of their entity; 0 for the others."""
     labels: NotRequired[int]
+    soft: NotRequired[list[float]]
+    """The probability of each relation, where rows have soft labels."""
 
 
 class Relate(Task[RelateOptions, RelateFeature]):
@@ -87,9 +94,11 @@ class Relate(Task[RelateOptions, RelateFeature]):
     window_methods = ("head",)
     single_choice = True
     answer_fields = ("label",)
+    taught_columns: ClassVar[Mapping[str, str]] = {soft_labels.PROBABILITIES: soft_labels.PROBABILITIES}
 
-    def __init__(self, options: RelateOptions, labels: LabelMap) -> None:
+    def __init__(self, options: RelateOptions, labels: LabelMap, soft: bool = False) -> None:
         super().__init__(options, pair=False)
+        self.soft = soft
         self.labels = labels
         self.new_tokens = TOKENS[options.entity_marking]
         self.pooling = POOLINGS[options.entity_pooling]
@@ -107,7 +116,7 @@ class Relate(Task[RelateOptions, RelateFeature]):
                     "second", "ranges", "the position of the second entity, in a text without marks", required=False
                 ),
                 *(types if options.typed_markers else ()),
-                Column("label", "label", "the relation, such as Cause-Effect(e1,e2)", answer=True),
+                *label_columns("label", "the relation, such as Cause-Effect(e1,e2)"),
             ),
             _check_relation,
         )
@@ -116,7 +125,11 @@ class Relate(Task[RelateOptions, RelateFeature]):
     def from_answers(
         cls, options: RelateOptions, answers: Iterable[Any], pair: bool, config: PreTrainedConfig | None = None
     ) -> Self:
-        labels = LabelMap.from_labels(answers)
+        soft, known = False, set[str]()
+        for answer in answers:
+            soft = soft or soft_labels.is_soft(answer)
+            known.update(soft_labels.weighted_labels(answer))
+        labels = LabelMap.from_labels(known)
         if config is not None:
             labels = LabelMap.from_config(config.id2label).reused_for(labels)
         name = options.no_relation_label
@@ -124,7 +137,7 @@ class Relate(Task[RelateOptions, RelateFeature]):
             raise RecipeError(
                 f"task.no_relation_label: {name!r} is not a label of the data; {nearest(name, labels.names)}"
             )
-        return cls(options, labels)
+        return cls(options, labels, soft)
 
     @classmethod
     def from_config(cls, options: RelateOptions, pair: bool, config: PreTrainedConfig) -> Self:
@@ -180,22 +193,30 @@ class Relate(Task[RelateOptions, RelateFeature]):
         features = [self._feature(parts, frame, room, more) for parts, more in zip(split, names_of, strict=True)]
         for feature, answer in zip(features, rows.get("label", ()), strict=False):
             feature["labels"] = self.labels.ids[answer]
+        for feature, answer in zip(features, rows.get(soft_labels.PROBABILITIES, ()), strict=False):
+            feature["soft"] = soft_labels.target(answer, self.labels.ids)
         return features
 
     def collate(self, features: Sequence[RelateFeature], tokenizer: PreTrainedTokenizerBase) -> Batch:
         batch: Batch = pad(features, tokenizer)
         if "labels" in features[0]:
-            batch["labels"] = torch.tensor([feature["labels"] for feature in features])
+            soft = "soft" in features[0]
+            batch["labels"] = torch.tensor([feature["soft"] if soft else feature["labels"] for feature in features])
         if "marks" in features[0]:
             batch["marks"] = pad_labels([feature["marks"] for feature in features], tokenizer, 0)
         return batch
 
     def loss(self, label_smoothing: float = 0.0) -> LossFunction | None:
-        if not label_smoothing:
+        if not label_smoothing and not self.soft:
             return None
 
         def smoothed(outputs: Outputs, labels: torch.Tensor) -> torch.Tensor:
-            return F.cross_entropy(outputs["logits"].float(), labels, label_smoothing=label_smoothing)
+            scores = outputs["logits"].float()
+            if self.soft:
+                return soft_labels.soft_cross_entropy(
+                    scores, labels, self.options.temperature, label_smoothing=label_smoothing
+                )
+            return F.cross_entropy(scores, labels, label_smoothing=label_smoothing)
 
         return smoothed
 
@@ -242,7 +263,7 @@ class Relate(Task[RelateOptions, RelateFeature]):
         return [table("Direction", "the right relation in the wrong direction, most first", names, rows)]
 
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], Location]) -> None:
-        self.labels.check(([answer] for answer in answers), where)
+        self.labels.check(map(soft_labels.weighted_labels, answers), where)
 
     def _feature(self, parts: Sequence[Part], frame: Frame, room: int, more: Sequence[int]) -> RelateFeature:
         """What the encoder gets of a text: all of it, or what is around its entities; and what is appended to it."""

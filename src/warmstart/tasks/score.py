@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NotRequired, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, Self, cast
 
 import torch
 
-from warmstart.data.schema import Column, Row, Schema
+from warmstart.data.schema import Row, Schema
 from warmstart.errors import ModelError
 from warmstart.tasks.base import Answer, Averaging, Batch, Columns, ErrorTable, Outputs, Task, TextFeature
 from warmstart.tasks.shared import metrics
 from warmstart.tasks.shared.error_tables import quantiles, table
+from warmstart.tasks.shared.label_columns import label_columns
 from warmstart.tasks.shared.pair_encoder import PairOptions, reads_separately
 from warmstart.tasks.shared.prompts import PROMPT
 from warmstart.tasks.shared.text_inputs import PAIR, TEXT, encode_texts, pad
@@ -39,7 +40,7 @@ class ScoreFeature(TextFeature):
 
 
 class Score(Task[ScoreOptions, ScoreFeature]):
-    """What number; trained on it as it is, by mean squared error."""
+    """What number; trained on it as it is, by mean squared error; of several that are probable, on their mean."""
 
     name = "score"
     options_class = ScoreOptions
@@ -48,6 +49,7 @@ class Score(Task[ScoreOptions, ScoreFeature]):
     headline = "pearson"
     answer_fields = ("score",)
     row_score_name = "minus the mean absolute error of a row"
+    taught_columns: ClassVar[Mapping[str, str]] = {"label": "score"}
 
     def __init__(self, options: ScoreOptions, pair: bool) -> None:
         super().__init__(options, pair)
@@ -55,7 +57,7 @@ class Score(Task[ScoreOptions, ScoreFeature]):
 
     @classmethod
     def schema(cls, options: ScoreOptions) -> Schema:
-        return Schema((TEXT, PAIR, Column("label", "number", "the number to predict", answer=True)))
+        return Schema((TEXT, PAIR, *label_columns("number", "the number to predict")))
 
     @classmethod
     def from_answers(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from warmstart.errors import RunError
 from warmstart.storage.artifacts import publish, remove_stale_staging, verify
+from warmstart.storage.folders import discard
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class CheckpointStore:
         remove_stale_staging(self.folder)
         path = self.folder / f"step-{step:09d}"
         if path.exists():  # the training was killed after this save, and has reached the step again
-            shutil.rmtree(path)
+            discard(path)
         with publish(path, {"step": step, "identity": dict(self.identity)}) as staging:
             write(staging)
         for old in self._paths()[self.keep_last :]:
-            shutil.rmtree(old)
+            discard(old)
         return path
 
     def newest(self) -> tuple[Path | None, list[str]]:
@@ -76,6 +76,11 @@ class CheckpointPolicy:
     """And whenever so many minutes have passed."""
     save_last: bool = False
     """After the last step too."""
+
+    def end(self) -> None:
+        """Remove the checkpoints of a training whose result is published, unless the last one is kept."""
+        if not self.save_last:
+            discard(self.checkpoints.folder)
 
 
 def check_identity(path: Path, then: object, now: Mapping[str, object], allowed_changes: Iterable[str] = ()) -> None:

@@ -19,6 +19,7 @@ from warmstart.errors import RunError
 from warmstart.models.architectures import encoder_config
 from warmstart.runtime import processes
 from warmstart.storage.files import write_json
+from warmstart.storage.folders import make_folder
 from warmstart.storage.json_files import read_object
 from warmstart.training.batches import Rows, row_lengths
 from warmstart.training.fast_dropout import FastDropout
@@ -55,7 +56,7 @@ def dropout_kernel(job: TrainingJob, steps: int, folder: Path | None = None) -> 
         if kernel is None:
             kernel = _faster(*sizes)
             if folder is not None and processes.is_main_process():
-                folder.mkdir(parents=True, exist_ok=True)
+                make_folder(folder)
                 write_json(folder / FILE, {"kernel": kernel})
     return kernel
 

@@ -24,6 +24,7 @@ from warmstart.deploy.label.manifest import MANIFEST, Manifest, close, close_gro
 from warmstart.deploy.label.retries import RETRY_TIMEOUT
 from warmstart.deploy.label.shards import (
     PLAN,
+    Shard,
     ShardGroup,
     check_first,
     check_unchanged,
@@ -43,6 +44,8 @@ from warmstart.storage.artifacts import remove_stale_staging
 from warmstart.storage.locks import lock_holder, try_lock
 
 VERSIONS = ("warmstart", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
+HERE = "here"
+"""The address by which no Ray is started: one worker answers in this process."""
 SHOWN = 20
 """Damaged files that a rerun names one by one."""
 
@@ -77,7 +80,7 @@ def label(
         run: A run, or its model folder, at a path that every worker can read.
         source: A file, folder or URI; or a `Source` that says how it is read, with one entry in `files`.
         out: A folder or URI.
-        address: `local` to start Ray on this machine, or the address of a cluster.
+        address: `local` to start Ray on this machine, the address of a cluster, or `here` to answer in this process.
         workers: How many workers run in parallel, each with a model; None for as many as fit, with one CPU left over.
         threads: CPUs per worker.
         gpus: GPUs per worker, possibly a fraction.
@@ -121,7 +124,9 @@ class _WorkerPool:
     ) -> None:
         self.address, self.workers, self.threads, self.gpus = address, workers, threads, gpus
         self.memory, self.cpus, self.store = memory, cpus, store
-        if address == LOCAL:
+        if address == HERE:
+            self.workers = 1
+        elif address == LOCAL:
             self.workers = preflight.check_here(workers, threads, memory, cpus, store)
             self.cpus = self.workers * threads + 1
         else:
@@ -129,7 +134,10 @@ class _WorkerPool:
 
     @contextmanager
     def connected(self) -> Iterator[Any]:
-        """Ray, once the cluster is known to have room."""
+        """Ray, once the cluster is known to have room; None where all is done in this process."""
+        if self.address == HERE:
+            yield None
+            return
         with connected(self.address, self.cpus, self.store) as ray:
             if self.address != LOCAL:
                 resources = ray.cluster_resources()
@@ -198,7 +206,8 @@ class _Plan:
         if waiting := self.unfinished():
             out.remove(MANIFEST)
             with pool.connected() as ray:
-                check_same_view(ray, out, self.work.folder, self.groups[0][1][0][1])
+                if ray is not None:
+                    check_same_view(ray, out, self.work.folder, self.groups[0][1][0][1])
                 for name in waiting:
                     self.group(ray, name, pool)
         return close(out, names, self.about)
@@ -233,8 +242,6 @@ class _Plan:
 
     def group(self, ray: Any, name: str, pool: _WorkerPool) -> None:
         """Answer what is left of a group, and write its manifest."""
-        from warmstart.deploy.label.cluster_job import answered
-
         group = self._planned(name)
         out = self.work.out
         done = finished(out, group)
@@ -242,7 +249,7 @@ class _Plan:
         with self.progress.bar(name, group.rows) as bar:
             bar.advance(sum(record["rows"] for record in done.values()))
             began, rows = time.monotonic(), 0
-            for record in answered(ray, self.work, name, rest, pool.workers or 1, pool.gpus) if rest else ():
+            for record in self._answered(ray, name, rest, pool) if rest else ():
                 rows += record["rows"]
                 bar.advance(record["rows"], f"{rows / (time.monotonic() - began):,.0f} rows/s")
                 done[record["shard"]] = {key: value for key, value in record.items() if key != "seconds"}
@@ -252,6 +259,18 @@ class _Plan:
         if out.local is not None:  # files that killed workers left half written
             remove_stale_staging(out.local / name)
             remove_stale_staging(out.local / name / RECORDS)
+
+    def _answered(self, ray: Any, name: str, rest: Sequence[Shard], pool: _WorkerPool) -> Iterator[dict[str, Any]]:
+        """The record of each shard that is left, as it is finished."""
+        if ray is not None:
+            from warmstart.deploy.label.cluster_job import answered
+
+            yield from answered(ray, self.work, name, rest, pool.workers or 1, pool.gpus)
+            return
+        from warmstart.deploy.label.worker import ShardWorker
+
+        worker = ShardWorker(self.work)
+        yield from (worker(name, shard) for shard in rest)
 
     def _planned(self, name: str) -> ShardGroup:
         """The group as planned before, if its files are unchanged; else planned now."""

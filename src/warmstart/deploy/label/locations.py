@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,6 +15,7 @@ from warmstart.deploy.label.stored_file import StoredFile
 from warmstart.errors import DataError, Location, RecipeError
 from warmstart.storage.artifacts import Checksum
 from warmstart.storage.files import write_bytes
+from warmstart.storage.folders import flush_folder, make_folder
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Folder:
     def create(self) -> None:
         """Make the folder, where folders have to be made."""
         if (folder := self.local) is not None:
-            self._retried(lambda: folder.mkdir(parents=True, exist_ok=True), "")
+            self._retried(lambda: make_folder(folder), "")
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file atomically, replacing one that is there.
@@ -136,6 +137,12 @@ class Folder:
         On a disk it is staged, flushed and renamed. An object store shows an object once it was sent whole.
         """
         self._retried(lambda: self._write(name, data), name)
+
+    def settle(self, *below: str) -> None:
+        """Wait until the names in folders below this one are on disk: who wrote the files may have died before."""
+        if (folder := self.local) is not None:
+            for name in below:
+                self._retried(partial(flush_folder, folder / name), name)
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
@@ -162,9 +169,9 @@ class Folder:
         if (folder := self.local) is not None:
             if self.anchor:  # The folder itself is never made anew: where it is away, it shall come back.
                 for parent in reversed(PurePosixPath(name).parents[:-1]):
-                    (folder / parent).mkdir(exist_ok=True)
+                    make_folder(folder / parent, parents=False)
             else:
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                make_folder((folder / name).parent)
             write_bytes(folder / name, data)
             return
         system, path = self._open

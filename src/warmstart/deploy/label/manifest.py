@@ -60,6 +60,8 @@ def close_group(
     manifest = {**about, "group": group.name, **total(ordered), "bad_files": bad, "plan": plan, "files": files}
     if manifest["rows"] != group.rows or manifest["rows"] != manifest["answered"] + manifest["set_aside"]:
         raise RunError(f"{out.uri}/{group.name}: {manifest['rows']} rows are there, expected {group.rows} as planned")
+    if group.shards:
+        out.settle(group.name, f"{group.name}/{RECORDS}")
     write_json(out, f"{group.name}/{MANIFEST}", manifest)
     return manifest
 
@@ -74,6 +76,7 @@ def close(out: Folder, names: Sequence[str], about: Mapping[str, Any]) -> Manife
     bad = {name: why for part in each.values() for name, why in part["bad_files"].items()}
     manifest = {**about, **total(each.values()), "bad_files": bad, "plan": out.checksum(PLAN), "groups": groups}
     manifest["seal"] = seal(manifest)
+    out.settle(*names)
     write_json(out, MANIFEST, manifest)
     return manifest
 

@@ -112,7 +112,7 @@ class ShardWorker:
 
     def _lines(self, shard: Shard) -> Iterator[ShardRow]:
         """The rows of a shard, read as `predict --file` reads them, but each by itself."""
-        converter = RowConverter(self.columns, self.work.source.label_separator, self.schema.check)
+        converter = RowConverter(self.columns, self.work.source.label_separator, self.schema)
         defaults = self.schema.defaults([column.target.name for column in self.columns])
         for number, record in enumerate(_records(self.work, shard, self.columns), shard.first + 1):
             row, error = (

@@ -63,12 +63,14 @@ class ServingSettings:
         max_queue: Texts of a model that may wait at once; a request beyond them is refused with 429.
         timeout: Seconds within which a request is answered, or refused with 503.
         token: The token that a client must send; without one, only requests to this machine's own names are answered.
+        explain: Whether answers are explained to those who ask for it.
     """
 
     limits: Limits = field(default_factory=Limits)
     max_queue: int = 256
     timeout: float = 60.0
     token: str | None = None
+    explain: bool = False
 
 
 class ServingApp:
@@ -108,6 +110,11 @@ class ServingApp:
             Route("/v1/models/{name:model}/predict", self.predict, methods=["POST"]),
             Route("/v1/predict", self.predict_single, methods=["POST"]),
         ]
+        if self.settings.explain:
+            self.routes += [
+                Route("/v1/models/{name:model}/explain", self.explain, methods=["POST"]),
+                Route("/v1/explain", self.explain_single, methods=["POST"]),
+            ]
         self._router = Router(self.routes, redirect_slashes=False)
         self._body_memory = BodyMemory()
         self._described: tuple[tuple[ServedModel, ...], bytes] | None = None
@@ -219,16 +226,29 @@ class ServingApp:
 
     async def predict_single(self, request: Request) -> JSONResponse:
         """Answers, where there is one model."""
-        if len(self.models) > 1:
-            known = ", ".join(f"/v1/models/{name}/predict" for name in self.models)
-            raise Refusal(404, f"there are {len(self.models)} models here", known, "path")
-        return await self._predict(next(iter(self.models)), request.state.exchange)
+        return await self._predict(self._single("predict"), request.state.exchange)
 
-    async def _predict(self, name: str, exchange: Exchange) -> JSONResponse:
+    async def explain(self, request: Request) -> JSONResponse:
+        """An answer of one of several models, with the words behind it."""
+        return await self._predict(request.path_params["name"], request.state.exchange, explain=True)
+
+    async def explain_single(self, request: Request) -> JSONResponse:
+        """An answer with the words behind it, where there is one model."""
+        return await self._predict(self._single("explain"), request.state.exchange, explain=True)
+
+    def _single(self, verb: str) -> str:
+        """The name of the only model."""
+        if len(self.models) > 1:
+            known = ", ".join(f"/v1/models/{name}/{verb}" for name in self.models)
+            raise Refusal(404, f"there are {len(self.models)} models here", known, "path")
+        return next(iter(self.models))
+
+    async def _predict(self, name: str, exchange: Exchange, explain: bool = False) -> JSONResponse:
         if name not in self.models:
             raise Refusal(404, f"there is no model {ascii(name)[:80]}", nearest(name[:80], self.models), "path")
         exchange.entry.model = name
-        texts = await self._read_texts(exchange)
+        limits = self.settings.limits
+        texts = await self._read_texts(exchange, limits.for_explaining if explain else limits)
         model = self.models[name]
         rows = model.rows(texts)
         exchange.entry.texts = len(rows)
@@ -240,21 +260,22 @@ class ServingApp:
             raise retry_later(f"{name} already has {waiting} texts to answer", 429)
         self.in_progress[name] += len(rows)
         try:
-            return await self._compute(model, rows)
+            return await self._compute(model, rows, explain)
         finally:
             self.in_progress[name] -= len(rows)
 
-    async def _read_texts(self, exchange: Exchange) -> list[Json]:
+    async def _read_texts(self, exchange: Exchange, limits: Limits) -> list[Json]:
         body = await exchange.body.read()
         if exchange.body.media_type == FORM_TYPE:
             host = exchange.headers.get(b"host", b"")
             raise form_refusal(body, exchange.path, host, self.settings.token is not None)
-        return read_texts(body, self.settings.limits)
+        return read_texts(body, limits)
 
-    async def _compute(self, model: ServedModel, rows: list[InputRow]) -> JSONResponse:
+    async def _compute(self, model: ServedModel, rows: list[InputRow], explain: bool) -> JSONResponse:
+        backend = self.backend
         try:
             async with asyncio.timeout(self.settings.timeout):
-                reply = await self.backend.answer(model, rows)
+                reply = await (backend.explain(model, rows[0]) if explain else backend.answer(model, rows))
         except ModelUnavailable as error:
             if self.models[model.name] is model:
                 self.ready.discard(model.name)

@@ -43,6 +43,10 @@ class Backend(Protocol):
         """Answer rows of `ServedModel.rows`; raises `ModelUnavailable` where that is not possible at present."""
         ...
 
+    async def explain(self, model: ServedModel, row: InputRow) -> BackendReply:
+        """Answer a row together with the words behind the answer; raises as `answer` does."""
+        ...
+
     async def close(self, model: ServedModel) -> None:
         """Release a model once the requests that it is computing are answered."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warmstart.deploy.serve.corrections import intended_texts, proposed_body
 from warmstart.deploy.serve.refusals import Refusal
@@ -29,6 +29,7 @@ class Limits:
         characters: Characters of a text, including everything that belongs to it.
         total_characters: Characters of all texts in a request.
         held_bytes: Size of all bodies that are in memory at once.
+        explained_characters: Characters of a text that is to be explained, which takes a prediction for each word.
     """
 
     body_bytes: int = MEGABYTE
@@ -39,6 +40,12 @@ class Limits:
     characters: int = 100_000
     total_characters: int = 500_000
     held_bytes: int = 64 * MEGABYTE
+    explained_characters: int = 2_000
+
+    @property
+    def for_explaining(self) -> Limits:
+        """The limits of a request for an explanation: one short text."""
+        return replace(self, texts=1, characters=self.explained_characters)
 
 
 # A string, or the rest of the body where a string does not end, so that every character is scanned once. The

@@ -35,15 +35,17 @@ def describe_server(
 ) -> Schema:
     """The description, as OpenAPI 3.1.
 
-    What a GET returns is said by the docstring and the return type of its endpoint. A POST is a prediction: a path with
-    `{name}` is there for every model, and one without for a single model.
+    What a GET returns is said by the docstring and the return type of its endpoint. A POST is a prediction or its
+    explanation: a path with `{name}` is there for every model, and one without for a single model.
     """
     paths: dict[str, Schema] = {}
     for path, method, endpoint in BaseSchemaGenerator().get_endpoints(list(routes)):
         if method == "get":
             paths[path] = {method: _get(endpoint)}
         elif "{name}" in path or len(models) == 1:
-            paths.update({path.format(name=model.name): {method: _predict(model, limits)} for model in models})
+            explain = path.endswith("/explain")
+            own = limits.for_explaining if explain else limits
+            paths.update({path.format(name=model.name): {method: _predict(model, own, explain)} for model in models})
     components: Schema = {"schemas": {"Error": _error()}}
     description: Schema = {
         "openapi": "3.1.0",
@@ -64,14 +66,14 @@ def _get(endpoint: Callable[..., object]) -> Schema:
     return {"summary": summary, "responses": {"200": {"description": summary, "content": content}}}
 
 
-def _predict(model: ServedModel, limits: Limits) -> Schema:
+def _predict(model: ServedModel, limits: Limits, explain: bool) -> Schema:
     texts = {"type": "array", "minItems": 1, "maxItems": limits.texts, "items": _text(model.task.example)}
     request = {"type": "object", "properties": {"texts": texts}, "required": ["texts"], "additionalProperties": False}
     answers = {"type": "array", "items": {"type": "object"}}
     reply = {"type": "object", "properties": {"model": {"type": "string"}, "answers": answers}}
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     return {
-        "summary": f"Answers of {model.name} ({model.task.name}).",
+        "summary": f"Answers of {model.name} ({model.task.name}){', with the words behind them' if explain else ''}.",
         "requestBody": {
             "required": True,
             "content": {"application/json": {"schema": request, "example": {"texts": [model.task.example]}}},

@@ -11,7 +11,8 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -114,6 +115,23 @@ class RayBackend:
 
     async def answer(self, model: ServedModel, rows: Sequence[InputRow]) -> BackendReply:
         """Send rows in chunks, each no more than a batch, and join the replies."""
+        chunks = split_rows(rows, self.settings.batch_size)
+        async with self._replicas(model) as handle:
+            replies: list[ChunkReply] = await asyncio.gather(*(handle.answer.remote(chunk) for chunk in chunks))
+        return BackendReply(
+            [outcome for reply in replies for outcome in reply.outcomes],
+            [reply.batch_size for reply in replies if reply.batch_size],
+            sum(reply.tokens_cut for reply in replies),
+        )
+
+    async def explain(self, model: ServedModel, row: InputRow) -> BackendReply:
+        """Send a row to a replica that explains its answer."""
+        async with self._replicas(model) as handle:
+            return BackendReply([await handle.explain.remote(row)])
+
+    @asynccontextmanager
+    async def _replicas(self, model: ServedModel) -> AsyncIterator[DeploymentHandle]:
+        """The replicas of a model, which is not closed meanwhile."""
         from ray.exceptions import RayError
         from ray.serve.exceptions import RayServeException
 
@@ -121,20 +139,14 @@ class RayBackend:
         handle = self.handles.get(name)
         if handle is None:
             raise ModelUnavailable(f"{model.name} is not open")
-        chunks = split_rows(rows, self.settings.batch_size)
         self.in_progress[name] += 1
         try:
-            replies: list[ChunkReply] = await asyncio.gather(*(handle.answer.remote(chunk) for chunk in chunks))
+            yield handle
         except (RayError, RayServeException):
             # A replica died while it was computing; Ray Serve starts another one.
             raise ModelUnavailable(f"{model.name} is restarting") from None
         finally:
             self.in_progress[name] -= 1
-        return BackendReply(
-            [outcome for reply in replies for outcome in reply.outcomes],
-            [reply.batch_size for reply in replies if reply.batch_size],
-            sum(reply.tokens_cut for reply in replies),
-        )
 
     async def close(self, model: ServedModel) -> None:
         """Stop the replicas of one state of a model, once they have answered their requests."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +18,8 @@ from warmstart.inference.predictor import Predictor
 
 MAX_WAITING_BATCHES = 1 << 16
 """Batches of Ray Serve that wait for their turn: in effect unlimited, since requests were limited before."""
+EXPLAINED_BY = "occlusion"
+"""The method of explanations: one that only predicts, and so leaves the model alone that others use meanwhile."""
 PORT_OPENER = "add_port_to_grpc_server"
 """The function of Ray Serve that opens the port of a replica."""
 
@@ -53,6 +56,7 @@ class Replica:
         self.answer.set_batch_wait_timeout_s(config.wait_seconds)
         self.predictor.predict([self.predictor.task.example])  # warm up: the first answer is slow
         self.batcher = DynamicBatcher(self._answer_batch, total_weight, config.batch_size)
+        self.explaining = asyncio.Lock()
 
     @serve.batch(batch_size_fn=total_weight, max_concurrent_batches=MAX_WAITING_BATCHES)  # type: ignore[untyped-decorator]
     async def answer(self, chunks: list[RowChunk]) -> list[ChunkReply]:
@@ -82,6 +86,21 @@ class Replica:
             return str(error)
         except Exception as error:
             return f"this text cannot be answered ({type(error).__name__})"
+
+    async def explain(self, row: InputRow) -> Outcome:
+        """Answer a row together with the words behind the answer; one at a time, beside the batches."""
+        async with self.explaining:
+            return await asyncio.to_thread(self._explain, row)
+
+    def _explain(self, row: InputRow) -> Outcome:
+        from warmstart.inspection.explanations import explain
+
+        try:
+            return explain(self.predictor, row, EXPLAINED_BY).as_answer()
+        except WarmstartError as error:
+            return str(error)
+        except Exception as error:
+            return f"this answer cannot be explained ({type(error).__name__})"
 
 
 def close_port() -> None:

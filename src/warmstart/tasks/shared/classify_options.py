@@ -24,6 +24,9 @@ class ClassifyOptions(PairOptions):
     """Whether a row may have any number of labels, including none, instead of exactly one."""
     class_weight: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0)]] | None = None
     """The weight of each label in the loss: `balanced` (rarer labels weigh more), or a mapping from label to weight."""
+    temperature: Annotated[float, Field(gt=0)] = 1.0
+    """With soft labels, the temperature at which they are learned: above 1, the less probable labels of a row count for
+    more. For single-label rows."""
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
     """With `multi_label: true`, the probability from which on a label is predicted."""
     threshold_metric: ThresholdMetric | None = None
@@ -83,6 +86,11 @@ class ClassifyOptions(PairOptions):
 
     @model_validator(mode="after")
     def _options_go_together(self) -> Self:
+        if self.multi_label and self.temperature != 1:
+            raise ValueError(
+                f"temperature: found {self.temperature} with multi_label: true, which learns each label's probability "
+                "by itself; leave one of them out"
+            )
         if self.multi_label and self.positive_label is not None:
             raise ValueError(
                 f"positive_label: found {self.positive_label!r} with multi_label: true, which reports the F1 of every "

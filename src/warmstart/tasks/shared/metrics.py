@@ -61,6 +61,29 @@ def many_labels(gold: Sequence[Sequence[int]], predicted: Sequence[Sequence[int]
     }
 
 
+def distributions(
+    gold: Sequence[Sequence[float]], predicted: Sequence[Sequence[float]], single: bool = True
+) -> dict[str, float]:
+    """How far predicted probabilities are from the true ones, the mean over rows; less is better.
+
+    `brier` is the sum of squared differences (Brier 1950), `kl` the Kullback-Leibler divergence from the true
+    distribution, in nats.
+
+    Args:
+        single: A row's probabilities are those of one label, and sum to 1; without, each label is by itself: `brier` is
+            then the mean over labels too, and there is no `kl`.
+    """
+    from scipy import special
+
+    truth, answer = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
+    squares = (truth - answer) ** 2
+    if not single:
+        return {"brier": float(squares.mean())}
+    least = np.finfo(float).tiny
+    divergence = special.rel_entr(truth, np.maximum(answer, least)).sum(axis=1)
+    return {"brier": float(squares.sum(axis=1).mean()), "kl": float(divergence.mean())}
+
+
 def numbers(gold: Sequence[float], predicted: Sequence[float]) -> dict[str, float]:
     """Pearson and Spearman correlation, mean absolute and root mean squared error.
 

@@ -93,6 +93,14 @@ class HasLinearProbe(Protocol):
 
 
 @runtime_checkable
+class LearnsFromAnswers(Protocol):
+    """Can learn from the answers of another model of the same task, as they are written to files."""
+
+    taught_columns: ClassVar[Mapping[str, str]]
+    """The column to learn from, and the field of an answer that it is."""
+
+
+@runtime_checkable
 class VariesByEpoch(Protocol):
     """Trains on features that differ from epoch to epoch."""
 
@@ -277,6 +285,11 @@ class ExplainsAnswers(Protocol):
     def explained_output(self, outputs: Mapping[str, torch.Tensor], features: Sequence[Any], answer: Answer) -> Any:
         """How strongly the outputs for the features of one row speak for an answer: a tensor with one number."""
         ...
+
+
+def learns_from_answers(task: type) -> bool:
+    """Whether tasks of this class are `LearnsFromAnswers`, before there is one."""
+    return hasattr(task, "taught_columns")
 
 
 def extended_model(task: object, model: PreTrainedModel, folder: Path | None) -> nn.Module:

@@ -6,11 +6,12 @@ A test keeps them equal to the tasks' own schemas. What is not here is checked o
 from __future__ import annotations
 
 from warmstart.data.schema import Column, Schema
+from warmstart.tasks.shared.label_columns import label_columns
 from warmstart.tasks.shared.text_columns import PAIR, TEXT
 
 _COLUMNS: dict[str, tuple[Column, ...]] = {
-    "classify": (TEXT, PAIR, Column("label", "any", "the label", answer=True)),
-    "score": (TEXT, PAIR, Column("label", "any", "the number to predict", answer=True)),
+    "classify": (TEXT, PAIR, *label_columns("any", "the label")),
+    "score": (TEXT, PAIR, *label_columns("any", "the number to predict")),
 }
 
 

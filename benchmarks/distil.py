@@ -1,0 +1,225 @@
+"""Students with and without a teacher: one labelled row for ten that the teacher alone has answered.
+
+    make results-distil [N=seeds] [ARGS="--sets banking77 --teachers e5-small --students minilm"]
+
+Teachers are fine-tuned on the labelled rows. A student is another encoder, or the teacher's own 3 or 6 layers; it
+learns the labelled rows alone (`without`), or the teacher's answers too (`with`). What has ended is kept, so that a
+stopped measurement goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import kept
+from common import ROOT, finish, weights, write_page
+from inspect_sets import TINY
+from set_files import MEASURE, OPEN, Rows, categories, tabbed
+from tables import Lines, chosen
+
+CACHE = ROOT / ".cache" / ("distil-tiny" if TINY else "distil")
+RATIO = 10
+"""Unlabelled rows for each labelled one."""
+SPEED_ROWS = 500
+"""Test rows whose answers are timed."""
+TEACHERS = ("mpnet-base", "e5-small")
+STUDENTS = ("minilm", "own-3", "own-6")
+Row = dict[str, Any]
+
+
+def banking77() -> tuple[list[Row], list[Row]]:
+    """Messages to a bank with 77 intents."""
+    train, test = (categories(OPEN / "banking77" / "banking_data" / f"{part}.csv") for part in ("train", "test"))
+    return _labelled(train), _labelled(test)
+
+
+def film() -> tuple[list[Row], list[Row]]:
+    """Sentences of film reviews."""
+    train, test = (tabbed(MEASURE / "rt-polarity" / f"{part}.tsv") for part in ("train", "test"))
+    return _labelled(train), _labelled(test)
+
+
+def conll() -> tuple[list[Row], list[Row]]:
+    """Sentences of CoNLL-2003, with their words and entities."""
+    from warmstart import tasks
+    from warmstart.data.findings import Findings
+    from warmstart.data.read import iter_rows
+    from warmstart.data.source import Source
+
+    parts = []
+    for name in ("eng.train", "eng.testb"):
+        source = Source((str(MEASURE / "conll2003_en" / name),), format="conll")
+        rows = iter_rows(source, tasks.schema_of("tag", {}), Findings())
+        parts.append([{name: row[name] for name in ("text", "words", "entities")} for row in rows])
+    return parts[0], parts[1]
+
+
+SETS: dict[str, tuple[str, int, Callable[[], tuple[list[Row], list[Row]]]]] = {
+    "banking77": ("classify", 770, banking77),
+    "rt-polarity": ("classify", 800, film),
+    "conll2003": ("tag", 1000, conll),
+}
+"""Each set with its task, its number of labelled rows, and its training and test rows."""
+
+
+def files(name: str) -> dict[str, str]:
+    """The files of a set: labelled and unlabelled training rows, which no seed changes, and test rows."""
+    _, count, read = SETS[name]
+    paths = {part: CACHE / "data" / f"{name}-{part}.jsonl" for part in ("train", "texts", "test")}
+    if not all(path.is_file() for path in paths.values()):
+        train, test = read()
+        random.Random(name).shuffle(train)
+        first = {row["label"]: number for number, row in reversed(list(enumerate(train))) if "label" in row}
+        # A row of every label comes first, so that all are among the labelled rows.
+        train = [train[number] for number in first.values()] + [
+            row for number, row in enumerate(train) if number not in set(first.values())
+        ]
+        count = max(40, len(first)) if TINY else count
+        inputs = [
+            {key: row[key] for key in ("text", "words") if key in row} for row in train[count : count + RATIO * count]
+        ]
+        _write(paths["train"], train[:count])
+        _write(paths["texts"], inputs)
+        _write(paths["test"], test[:: max(1, len(test) // 40)] if TINY else test)
+    return {part: str(path) for part, path in paths.items()}
+
+
+def measure(name: str, teacher: str, student: str, seed: int) -> dict[str, Any]:
+    """The teacher's figures, and those of a student with it and without it."""
+    data = files(name)
+    taught = _fit(name, f"{name}-{teacher}-{seed}", data, seed, {"model": _encoder(teacher)})
+    start: dict[str, Any] = {"model": _encoder(student)}
+    if student.startswith("own-"):
+        layers = {"num_layers": 2 if TINY else int(student.removeprefix("own-")), "layer_choice": "spread"}
+        start = {"model": str(taught / "model"), "layers": layers}
+    key = f"{name}-{teacher}-{student}-{seed}"
+    stage = {"distil": {"teacher": str(taught), "texts": data["texts"]}}
+    alone = _fit(name, f"{key}-without", data, seed, start)
+    learned = _fit(name, f"{key}-with", data, seed, {**start, "stages": [stage]})
+    return {
+        who: _figures(run, data["test"]) for who, run in (("teacher", taught), ("without", alone), ("with", learned))
+    }
+
+
+def page(figures: dict[str, dict[str, Any]]) -> str:
+    """The page about all that is kept."""
+    from warmstart.evaluation.statistics import difference_over_seeds
+
+    lines = []
+    for group in sorted({key.rpartition(" ")[0] for key in figures}):
+        runs = [value for key, value in sorted(figures.items()) if key.rpartition(" ")[0] == group]
+        scores = {who: [100 * run[who]["score"] for run in runs] for who in ("teacher", "without", "with")}
+        gain = difference_over_seeds(scores["with"], scores["without"])
+        gap = difference_over_seeds(scores["with"], scores["teacher"])
+        speed = mean(run["with"]["rows_per_second"] / run["teacher"]["rows_per_second"] for run in runs)
+        cells = [f"{mean(scores[who]):.1f}" for who in ("teacher", "without", "with")]
+        cells += [f"{one.mean:+.1f} ({one.low:+.1f} to {one.high:+.1f})" for one in (gain, gap)]
+        lines.append(f"| {' | '.join(group.split())} | {len(runs)} | {' | '.join(cells)} | {speed:.1f} × |")
+    return "\n".join([ABOUT.strip(), "", *HEADER, *lines, ""])
+
+
+ABOUT = f"""
+A teacher is fine-tuned on a few labelled rows (770 of banking77, 800 of rt-polarity, 1,000 sentences of CoNLL-2003). A
+student, another encoder or the teacher's own layers spread evenly, learns the same rows *without* it, or *with* its
+answers to {RATIO} times as many unlabelled rows. Scores are accuracy, for CoNLL-2003 F1, in points; intervals are over
+seeds. Speed is texts per second beside the teacher's, on one CPU thread in fp32.
+"""
+HEADER = (
+    "| set | teacher | student | seeds | teacher | without | with | with − without | with − teacher | speed |",
+    "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+)
+
+
+def _fit(name: str, key: str, data: dict[str, str], seed: int, fields: dict[str, Any]) -> Path:
+    """A run, trained where it is not there yet."""
+    import warmstart
+    from warmstart.evaluation.run import RunFolder
+
+    folder = CACHE / "runs" / key
+    if (folder / "recipe.yaml").is_file() and RunFolder(folder).finished:
+        return folder
+    task = SETS[name][0]
+    columns = {"data.columns.words": "words"} if task == "tag" else {}
+    length = {"training": {"max_steps": 4}} if TINY else {}
+    warmstart.fit(
+        out=folder,
+        task=task,
+        seed=seed,
+        progress=Lines(key),
+        **{"data.train": data["train"], "data.test": data["test"]},
+        **columns,
+        **length,
+        **fields,
+    )
+    return folder
+
+
+def _figures(run: Path, test: str) -> dict[str, Any]:
+    """A run's headline, and how many texts it answers in a CPU second."""
+    import warmstart
+    from warmstart.evaluation.run import RunFolder
+
+    texts = [json.loads(line)["text"] for line in Path(test).read_text(encoding="utf-8").splitlines()][:SPEED_ROWS]
+    predictor = warmstart.load(run)
+    predictor.predict(texts[:32])
+    started = time.process_time()
+    predictor.predict(texts)
+    seconds = time.process_time() - started
+    score = RunFolder(run).metrics["test"][predictor.task.headline]
+    return {"score": score, "rows_per_second": len(texts) / seconds}
+
+
+def _encoder(name: str) -> str:
+    if TINY:
+        import sys
+
+        sys.path.insert(0, str(ROOT / "tests"))
+        from tiny import save_tiny
+
+        return str(save_tiny(CACHE / "tiny-encoder"))
+    return weights(name)
+
+
+def _labelled(rows: Rows) -> list[Row]:
+    return [{"text": text, "label": label} for label, text in rows]
+
+
+def _write(path: Path, rows: list[Row]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def main() -> None:
+    """Measure what is missing, then report on all that is kept."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n", type=int, default=3, help="seeds (default 3)")
+    parser.add_argument("--sets", default="", help=f"some of {','.join(SETS)}, with commas between them (default all)")
+    parser.add_argument("--teachers", default="", help=f"some of {','.join(TEACHERS)} (default all)")
+    parser.add_argument("--students", default="", help=f"some of {','.join(STUDENTS)} (default all)")
+    parser.add_argument("--write", action="store_true", help="keep the figures, and write the page in docs/results/")
+    args = parser.parse_args()
+    figures = kept.read("distil") if args.write else {}
+    for seed in range(args.n):
+        for name in chosen(args.sets, SETS):
+            for teacher in chosen(args.teachers, TEACHERS):
+                for student in chosen(args.students, STUDENTS):
+                    key = f"{name} {teacher} {student} {seed}"
+                    if key not in figures:
+                        figures[key] = measure(name, teacher, student, seed)
+                        if args.write:
+                            kept.write("distil", figures)
+    text = page(figures)
+    if args.write and not TINY:
+        write_page("distil", "Students with and without a teacher", "make results-distil", text)
+    finish(figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Accuracy against speed and size of fine-tuned encoders with fewer blocks and tokens, and the point the gate takes.
+
+    make results-shrink [N=seeds] [ARGS="--sets trec"]
+
+Runs are those of `heads.py`, kept in .cache/inspect/; the figures of a run are kept as they end, so that a stopped
+measurement goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import kept
+from common import ROOT, finish, write_page
+from inspect_sets import SETS, TINY, finished_run
+from tables import Lines, chosen
+
+CACHE = ROOT / ".cache" / "shrink"
+TASKS = tuple(name for name, task in SETS.items() if task == "classify")
+"""Sets whose rows have a score from 0 to 1."""
+SHARES = (1 / 6, 1 / 3, 1 / 2, 2 / 3)
+"""Shares of the blocks that are removed for the curve."""
+MIN_RATIO = 0.99
+
+
+def measure(name: str, seed: int) -> dict[str, Any]:
+    """The whole model and each smaller one: score on dev and test, texts per second, size."""
+    from warmstart.evaluation.run import RunFolder
+    from warmstart.pipeline.prepare import read_rows
+    from warmstart.shrinking.shrink_run import ShrinkOptions, shrink_run
+    from warmstart.storage.cache import cache_folder
+
+    lines = Lines(f"shrink {name}-{seed}")
+    run = RunFolder(finished_run(name, seed, lines))
+    test = read_rows(run.recipe, cache_folder(), lines).tables["test"]
+    points = [{"removed": 0, **_point(run.folder, test), "passed": True}]
+    count = points[0]["blocks"]
+    for removed in dict.fromkeys(max(1, round(share * count)) for share in SHARES):
+        out = CACHE / f"{'tiny-' if TINY else ''}{name}-{seed}-without-{removed}"
+        if not out.is_dir():
+            # A gate that anything passes: the curve shows what the real one would have refused.
+            shrink_run(run, out, ShrinkOptions(1e-9, removed), progress=lines)
+        points.append({"removed": removed, **_point(out, test), **_judged(run, out)})
+        lines.log(f"without {removed} blocks: {points[-1]['test']:.4f}")
+        if not TINY:
+            continue
+        shutil.rmtree(out)
+    return {"points": points}
+
+
+def _point(folder: Path, test: Any) -> dict[str, Any]:
+    """A model's score on test rows, its size, and how many texts it answers in a second."""
+    from warmstart.evaluation.evaluate import predict_rows
+    from warmstart.inference.predictor import Predictor
+
+    predictor = Predictor.load(folder)
+    predictor.predict(["a text to begin with"] if not predictor.task.pair else [("one", "other")])
+    started = time.process_time()
+    columns, answers = predict_rows(predictor, test)
+    seconds = time.process_time() - started
+    scores = type(predictor.task).row_scores(predictor.task.options, columns, answers)
+    model = predictor.engine.model  # type: ignore[attr-defined]
+    return {
+        "test": float(mean(map(float, scores))),
+        "texts_per_second": len(test) / seconds,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "tokens": len(predictor.tokenizer),
+        "blocks": model.config.num_hidden_layers,
+    }
+
+
+def _judged(run: Any, out: Path) -> dict[str, Any]:
+    """Whether the gate of 0.99 would have kept the model, by the scores in its manifest's record."""
+    from warmstart.inference.predictor import Predictor
+    from warmstart.inspection.ablation import Ablations
+    from warmstart.pipeline.prepare import read_rows
+    from warmstart.runtime.progress import silent
+    from warmstart.shrinking.gate import judge
+    from warmstart.shrinking.shrink_run import _rows
+    from warmstart.storage.cache import cache_folder
+
+    dev = _rows(read_rows(run.recipe, cache_folder(), silent).tables["dev"])
+    scores = [Ablations(Predictor.load(folder), dev).measure().scores for folder in (run.folder, out)]
+    gate = judge(*scores, MIN_RATIO)
+    return {"dev": gate.smaller, "ratio": gate.ratio, "low": gate.low, "passed": gate.passed}
+
+
+def page(by_set: dict[str, list[dict[str, Any]]]) -> str:
+    """The page about all sets."""
+    chart = "![Score on test rows over texts per second, a panel for each set](shrink.svg)"
+    lines = [conclusion(by_set), "", chart, "", ABOUT.strip(), "", *HEADER]
+    for name, runs in by_set.items():
+        for number in range(min(len(run["points"]) for run in runs)):
+            both = [(run["points"][number], run["points"][0]) for run in runs]
+            speed = mean(one["texts_per_second"] / base["texts_per_second"] for one, base in both)
+            size = mean(one["parameters"] / base["parameters"] for one, base in both)
+            passed, test = sum(one["passed"] for one, _ in both), mean(one["test"] for one, _ in both)
+            first = both[0][0]
+            lines.append(
+                f"| {name} | {first['blocks']} | {first['tokens']:,} | {test:.4f} | {speed:.2f} | {size:.2f} | "
+                f"{passed} of {len(both)} |"
+            )
+    return "\n".join(lines)
+
+
+def conclusion(by_set: dict[str, list[dict[str, Any]]]) -> str:
+    """What the figures come to, in plain words."""
+    taken = [max(p["removed"] for p in run["points"] if p["passed"]) for runs in by_set.values() for run in runs]
+    count = next(iter(by_set.values()))[0]["points"][0]["blocks"]
+    return (
+        f"**The gate of {MIN_RATIO} lets {mean(taken):.1f} of {count} blocks go on average ({min(taken)} to "
+        f"{max(taken)} over {len(taken)} runs).**"
+    )
+
+
+ABOUT = """
+e5-small is fine-tuned on each set; then blocks are removed by measured importance and tokens that the set does not use,
+and the rest is trained back by the same recipe. Speed is that of CPU seconds on the test rows, and size the number of
+parameters, both as a share of the whole model's. *Passed* counts the seeds whose score on dev rows is surely at least
+0.99 of the original's.
+"""
+HEADER = (
+    "| set | blocks | tokens | score on test | speed | size | passed |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+)
+
+
+def picture(by_set: dict[str, list[dict[str, Any]]]) -> None:
+    """The score over the speed."""
+    from warmstart.inspection.plots import draw
+
+    panels = {}
+    for name, runs in by_set.items():
+        points = list(zip(*(run["points"] for run in runs), strict=True))
+        speeds = [mean(one["texts_per_second"] for one in some) for some in points]
+        panels[name] = {"score on test": (speeds, [mean(one["test"] for one in some) for some in points])}
+    draw(panels, ROOT / "docs" / "results" / "shrink.svg", "", "texts per CPU second")
+
+
+def main() -> None:
+    """Measure what is missing, then report on all that is kept."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=3, help="seeds (default 3)")
+    parser.add_argument("--sets", default=",".join(TASKS), help="sets, with commas between them")
+    parser.add_argument("--write", action="store_true", help="keep the figures, and write the page in docs/results/")
+    args = parser.parse_args()
+    figures = kept.read("shrink") if args.write else {}
+    for seed in range(args.n):
+        for name in chosen(args.sets, TASKS):
+            if f"{name}-{seed}" not in figures:
+                figures[f"{name}-{seed}"] = measure(name, seed)
+                if args.write:
+                    kept.write("shrink", figures)
+    by_set = {name: [figures[key] for key in sorted(figures) if key.rpartition("-")[0] == name] for name in TASKS}
+    by_set = {name: runs for name, runs in by_set.items() if runs}
+    if args.write and not TINY:
+        picture(by_set)
+        write_page("shrink", "Fewer blocks and tokens", "make results-shrink", page(by_set))
+    finish({name: runs[0]["points"] for name, runs in by_set.items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Active learning: which unlabelled rows are worth labelling next, and whether asking saves any."""

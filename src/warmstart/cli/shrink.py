@@ -1,0 +1,83 @@
+"""warmstart shrink: a smaller model from a run, kept only if it passes a gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from warmstart.cli import options
+
+if TYPE_CHECKING:
+    from warmstart.shrinking.shrink_run import Shrunk
+
+
+def command(
+    run: Annotated[str, typer.Argument(help="A finished run that has dev rows.", metavar="RUN")],
+    out: Annotated[str, typer.Option("--out", help="The folder for the smaller model.", metavar="FOLDER")],
+    min_ratio: Annotated[
+        float,
+        typer.Option(
+            "--min-ratio",
+            help="The share of the original's score on the dev rows that must be reached, by the lower end of a paired "
+            "95% interval.",
+        ),
+    ] = 0.99,
+    remove: Annotated[
+        int | None,
+        typer.Option(
+            "--remove",
+            help="How many blocks to remove; 0 for none. Default: half of them, or else a third, or else a sixth.",
+            min=0,
+            show_default=False,
+        ),
+    ] = None,
+    vocabulary: Annotated[
+        bool,
+        typer.Option("--vocabulary/--no-vocabulary", help="Remove the tokens that no text uses."),
+    ] = True,
+    texts: Annotated[
+        str | None,
+        typer.Option("--texts", help="A file of more texts whose tokens are left in the vocabulary.", metavar="FILE"),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Make a smaller model from a run."""
+    from warmstart.evaluation.run import RunFolder
+
+    finished = RunFolder(run)  # refused here, before torch is imported
+    from dataclasses import asdict
+
+    from warmstart import tasks
+    from warmstart.cli import screen
+    from warmstart.evaluation.file_reading import source_of
+    from warmstart.shrinking.shrink_run import ShrinkOptions, shrink_run
+
+    source = None
+    if texts is not None:
+        schema = tasks.schema_of(finished.recipe.task.name, finished.recipe.task.options).without_answers()
+        source = source_of(run, texts, {}, schema)
+    wanted = ShrinkOptions(min_ratio, remove, vocabulary)
+    shrunk = shrink_run(finished, Path(out), wanted, texts=source, progress=screen.Bars())
+    if json:
+        screen.print_json({"run": run, **asdict(shrunk)})
+    else:
+        _show(run, shrunk)
+
+
+def _show(run: str, shrunk: Shrunk) -> None:
+    from warmstart.cli import screen
+
+    gate = shrunk.attempts[-1].gate
+    rows = {
+        "blocks": f"{shrunk.blocks[1]} of {shrunk.blocks[0]}",
+        "tokens": f"{shrunk.tokens[1]:,} of {shrunk.tokens[0]:,}",
+        "parameters": f"{shrunk.parameters[1]:,} of {shrunk.parameters[0]:,}",
+        "score on dev": f"{gate.smaller:.4f}, {gate.ratio:.4f} of {gate.original:.4f} ({gate.rows:,} rows)",
+        "gate": f"passed: surely at least {gate.min_ratio} of it, with {gate.low:+.4f} to spare",
+        "attempts": str(len(shrunk.attempts)),
+    }
+    screen.table(f"{shrunk.folder}, from {run}", rows)
+    for note in shrunk.notes:
+        screen.errors.print(note, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,164 @@
+"""The stage distil: a teacher answers texts without labels, once; the fine-tuning learns the answers too."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import torch
+
+from warmstart import tasks
+from warmstart.data import split, table
+from warmstart.data.findings import Findings
+from warmstart.data.schema import Schema
+from warmstart.data.source import Source
+from warmstart.data.table import Table
+from warmstart.deploy.label.label_corpus import HERE, label
+from warmstart.deploy.label.worker import model_fingerprint
+from warmstart.errors import RecipeError, RunError
+from warmstart.inference.folders import model_folder
+from warmstart.pipeline.prepare import Parts, fit_task, grouping_columns
+from warmstart.pipeline.stage_store import Identity, unfinished_answers
+from warmstart.recipe import DistilOptions, Recipe
+from warmstart.runtime import processes
+from warmstart.runtime.progress import Progress
+from warmstart.storage.artifacts import checksum, publish
+from warmstart.storage.files import link_or_copy, write_json
+from warmstart.storage.json_files import read_object
+from warmstart.tasks.base import AnyTask
+from warmstart.tasks.shared.protocols import LearnsFromAnswers, learns_from_answers
+from warmstart.tasks.shared.saved_task import SavedTask
+from warmstart.tasks.shared.soft_labels import PROBABILITIES, weighted_labels
+
+ANSWERS, COUNTS = "answers", "answers.json"
+"""In the stage's folder: the files of answers, and how many there are."""
+
+
+def distil_identity(options: DistilOptions, recipe: Recipe) -> Identity:
+    """All that affects the teacher's answers, by dotted name; refuses a teacher of another task."""
+    _check_teacher(options, recipe)
+    source = _source(options, recipe)
+    reading = {name: value for name, value in asdict(source).items() if name not in {"files", "queries", "documents"}}
+    return {
+        "distil.teacher": model_fingerprint(options.teacher),
+        "distil.texts": {name: checksum(path)["sha256"] for name, path in _files(source.files[0]).items()},
+        **{f"distil.{name}": value for name, value in reading.items()},
+        **{f"distil.{name}": getattr(options, name) for name in ("engine", "precision", "rows_per_shard")},
+        "threads": torch.get_num_threads(),
+    }
+
+
+def answer_texts(options: DistilOptions, recipe: Recipe, folder: Path, progress: Progress) -> None:
+    """Have the teacher answer the texts, each exactly once, into a folder; what was stopped goes on shard by shard."""
+    work = unfinished_answers(folder)
+    manifest = label(
+        options.teacher,
+        _source(options, recipe),
+        work,
+        address=options.ray or HERE,
+        # Those of this process: a worker sets its threads, which the training after it would inherit.
+        threads=1 if options.ray else torch.get_num_threads(),
+        rows_per_shard=options.rows_per_shard,
+        engine=options.engine,
+        precision=options.precision,
+        progress=progress,
+    )
+    with publish(folder) as staging:
+        (staging / ANSWERS).mkdir()
+        for path in sorted(work.glob("group-*/*.parquet")):
+            if not path.name.endswith(".aside.parquet") and pq.read_metadata(path).num_rows:
+                link_or_copy(path, staging / ANSWERS / f"{path.parent.name}-{path.name}")
+        write_json(staging / COUNTS, {name: manifest[name] for name in ("rows", "answered", "set_aside", "cut")})
+    shutil.rmtree(work)
+
+
+def with_teacher_rows(recipe: Recipe, parts: Parts, folder: Path, work: Path, progress: Progress) -> Parts:
+    """The parts with the teacher's answers among the training rows.
+
+    Args:
+        folder: What `answer_texts` wrote.
+        work: A folder for files that are not needed afterwards; the main process writes them, and goes first.
+    """
+    task = fit_task(recipe, parts)
+    schema, labelled = task.schema(task.options), parts.tables["train"]
+    taught = _read_answers(task, schema, folder, work / "taught", progress)
+    _check_labels(recipe, parts, taught, schema)
+    texts = grouping_columns(labelled, schema)
+    for part in ("dev", "test"):
+        if part in parts.tables and len(twins := split.shared_rows(taught, parts.tables[part], texts)):
+            known = set(twins.tolist())
+            taught = taught.select([row for row in range(len(taught)) if row not in known])
+            message = f"{len(twins):,} texts of the teacher are in {part} as well, and are left out of training"
+            parts.findings.add("shared", "note", message)
+            progress.log(message)
+    known = {*taught.rows.column_names, *(name for name in labelled.rows.column_names if name not in schema.answers)}
+    names = [name for name in schema.names if name in known]
+    filled = {PROBABILITIES: ("label", _certain)} if PROBABILITIES in names else {}
+    path = work / "labelled-and-taught.arrow"
+    train = table.joined(labelled, taught, names, path, filled, processes.is_main_process())
+    progress.log(f"{len(labelled):,} labelled rows and {len(taught):,} answers of the teacher")
+    if aside := read_object(folder / COUNTS, RunError)["set_aside"]:
+        progress.log(f"{aside:,} texts that the teacher could not read are set aside")
+    return Parts({**parts.tables, "train": train}, parts.findings)
+
+
+def _check_teacher(options: DistilOptions, recipe: Recipe) -> None:
+    if not learns_from_answers(tasks.find(recipe.task.name)):
+        able = [name for name in tasks.names() if learns_from_answers(tasks.find(name))]
+        raise RecipeError(f"stages.distil: {recipe.task.name} cannot be distilled; {', '.join(able)} can")
+    taught = SavedTask.read(model_folder(options.teacher)).task
+    if taught != recipe.task.name:
+        raise RecipeError(f"stages.distil.teacher: {options.teacher} is of task {taught}, expected {recipe.task.name}")
+
+
+def _source(options: DistilOptions, recipe: Recipe) -> Source:
+    """The texts, read as the training rows are."""
+    reading = recipe.data.model_copy(update={"train": options.texts}).reading("train")
+    assert reading is not None
+    source = replace(Source(**reading), queries=None, documents=None)
+    if len(source.files) != 1:
+        raise RecipeError(f"stages.distil.texts: found {len(source.files)} files, expected one, or their folder")
+    return source
+
+
+def _files(place: str) -> Mapping[str, Path]:
+    """The files of texts, by their names."""
+    path = Path(place)
+    if not path.exists():
+        raise RecipeError(f"stages.distil.texts: {place} is missing; expected a file, or a folder of files")
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    return {str(file.relative_to(path.parent)): file for file in files}
+
+
+def _read_answers(task: AnyTask, schema: Schema, folder: Path, cache: Path, progress: Progress) -> Table:
+    """The teacher's answers as training rows."""
+    assert isinstance(task, LearnsFromAnswers)
+    files = sorted(str(path) for path in (folder / ANSWERS).glob("*.parquet"))
+    if not files:
+        raise RecipeError("stages.distil.texts: the teacher could answer none of them; see `warmstart check`")
+    own = pq.read_schema(files[0]).names
+    inputs = {name: name for name in schema.without_answers().names if name in own}
+    source = Source(tuple(files), {**inputs, **type(task).taught_columns})
+    return table.load(source, schema, cache, Findings(), progress=progress)
+
+
+def _check_labels(recipe: Recipe, parts: Parts, taught: Table, schema: Schema) -> None:
+    """Refuse a teacher that knows other labels than the labelled rows have."""
+    if PROBABILITIES not in taught.rows.column_names:
+        return
+    answer = schema.answer_in(parts.tables["train"].rows.column_names)
+    assert answer is not None
+    data = {name for value in parts.tables["train"].column(answer.name) for name in weighted_labels(value)}
+    teacher = set(weighted_labels(next(taught.column(PROBABILITIES))))
+    if data != teacher:
+        only = {"the teacher": teacher - data, "the data": data - teacher}
+        differences = "; ".join(f"only {who} has {sorted(names)[:5]}" for who, names in only.items() if names)
+        raise RecipeError(f"stages.distil.teacher: it has learned other labels than the data has: {differences}")
+
+
+def _certain(answer: object) -> list[dict[str, object]]:
+    """A hard answer as a soft one."""
+    return [{"label": name, "probability": 1.0} for name in weighted_labels(answer)]

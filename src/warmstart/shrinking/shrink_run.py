@@ -1,0 +1,275 @@
+"""Shrinking a run: blocks and tokens are removed, the rest is trained back, and kept if it passes the gate."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from warmstart.data.findings import Findings
+from warmstart.data.read import iter_rows
+from warmstart.data.schema import Row
+from warmstart.data.source import Source
+from warmstart.data.table import Table
+from warmstart.errors import ModelError, RecipeError, RunError
+from warmstart.evaluation.run import RunFolder
+from warmstart.inference.predictor import Predictor
+from warmstart.inspection.ablation import Ablations, torch_model
+from warmstart.models.layer_map import LayerMap
+from warmstart.models.switches import Switches
+from warmstart.models.vocabulary import TrimmedVocabulary
+from warmstart.pipeline.prepare import read_rows
+from warmstart.recipe import MEMORY
+from warmstart.runtime.progress import Progress, silent
+from warmstart.shrinking.gate import Gate, judge
+from warmstart.shrinking.smaller_model import SmallerModel, check_same_tokens, trimmed_vocabulary
+from warmstart.shrinking.train_back import TrainBack, fine_tune
+from warmstart.storage.artifacts import publish, verify
+from warmstart.storage.cache import cache_folder
+from warmstart.storage.files import link_or_copy
+
+SHARES = (1 / 2, 1 / 3, 1 / 6)
+"""Shares of the blocks that are tried to be removed, one after the other."""
+ORDER_ROWS = 500
+"""Dev rows by which the order of the blocks is measured."""
+
+
+@dataclass(frozen=True)
+class ShrinkOptions:
+    """What to remove.
+
+    Args:
+        min_ratio: The share of the original's score on dev rows that must surely be reached.
+        remove: How many blocks to remove; None to try half, a third and a sixth of them.
+        vocabulary: Whether to remove tokens that no text uses.
+    """
+
+    min_ratio: float = 0.99
+    remove: int | None = None
+    vocabulary: bool = True
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A smaller model, and how it compares with the original."""
+
+    removed_blocks: list[int]
+    tokens: int
+    parameters: int
+    gate: Gate
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """The smaller model of a run.
+
+    Attributes:
+        tokens: The size of the vocabulary, before and now; `blocks` and `parameters` likewise.
+        attempts: All that were tried, in order; the last one was kept.
+        notes: What could not be removed, and why.
+    """
+
+    folder: str
+    blocks: tuple[int, int]
+    tokens: tuple[int, int]
+    parameters: tuple[int, int]
+    attempts: list[Attempt]
+    notes: list[str]
+
+
+def shrink_run(
+    run: RunFolder,
+    out: Path,
+    options: ShrinkOptions | None = None,
+    *,
+    texts: Source | None = None,
+    train_back: TrainBack | None = None,
+    progress: Progress = silent,
+) -> Shrunk:
+    """Write a smaller model of a run as a model folder; nothing is written if none passes the gate.
+
+    Args:
+        out: The folder of the smaller model. Trainings are in a folder beside it until the end, and resume there.
+        texts: More texts whose tokens are left in the vocabulary.
+        train_back: What trains a model from which blocks were removed; by default the run's own recipe.
+    """
+    options = options or ShrinkOptions()
+    if not 0 < options.min_ratio <= 1:
+        raise RecipeError(f"--min-ratio {options.min_ratio}: expected a share above 0 and at most 1")
+    if out.exists():
+        raise RunError(f"{out} already exists; remove it or choose another folder")
+    shrinking = _Shrinking(run, options, progress)
+    vocabulary = shrinking.trim(texts) if options.vocabulary else None
+    work = out.with_name(f".{out.name}.shrinking")
+    kept = shrinking.attempt_all(work, vocabulary, train_back or fine_tune(run))
+    record = shrinking.record(out, kept)
+    with publish(out, {"shrink": asdict(record)}) as staging:
+        for name in verify(kept.folder)["files"]:
+            (staging / name).parent.mkdir(parents=True, exist_ok=True)
+            link_or_copy(kept.folder / name, staging / name)
+    shutil.rmtree(work, ignore_errors=True)
+    return record
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The model that passed."""
+
+    folder: Path
+    attempt: Attempt
+
+
+class _Shrinking:
+    """A run under the knife: its model, its rows, and what was tried."""
+
+    def __init__(self, run: RunFolder, options: ShrinkOptions, progress: Progress) -> None:
+        self.run, self.options, self.progress = run, options, progress
+        self.predictor = Predictor.load(run.folder)
+        self.model = torch_model(self.predictor)  # refuses an ensemble
+        if run.recipe.data.train == MEMORY:
+            raise RunError(
+                f"{run.folder}: its rows were passed in Python, so they cannot be read again; train on files"
+            )
+        self.tables = read_rows(run.recipe, cache_folder(), progress).tables
+        if "dev" not in self.tables:
+            raise RunError(
+                f"{run.folder}: has no dev rows to decide on; train it with --dev FILE, or with "
+                "--set data.split.dev=0.1"
+            )
+        self.dev = _rows(self.tables["dev"])
+        self.base = Ablations(self.predictor, self.dev)
+        self.attempts: list[Attempt] = []
+        self.notes: list[str] = []
+
+    def trim(self, texts: Source | None) -> TrimmedVocabulary | None:
+        """The vocabulary that the run's rows and further texts use; None, with a note, where it cannot be trimmed."""
+        rows = [row for table in self.tables.values() for row in _rows(table)]
+        if texts is not None:
+            schema = self.predictor.task.schema(self.predictor.task.options).without_answers()
+            rows += iter_rows(texts, schema, Findings())
+        with self.progress.bar("tokens", len(rows)) as bar:
+            try:
+                vocabulary = trimmed_vocabulary(self.predictor, _counted(rows, bar.advance))
+                trial = Predictor(
+                    self.predictor.engine, vocabulary.tokenizer, self.predictor.task, self.predictor.window
+                )
+                check_same_tokens(self.predictor, trial, vocabulary, rows)
+            except ModelError as error:
+                self._note(f"the vocabulary is left as it is: {error}")
+                return None
+        return vocabulary
+
+    def attempt_all(self, work: Path, vocabulary: TrimmedVocabulary | None, train_back: TrainBack) -> _Kept:
+        """The smallest model that passes the gate."""
+        for blocks in self._blocks():
+            name = "-".join(map(str, blocks))
+            start = work / f"without-{name}"
+            try:
+                SmallerModel(self.predictor, vocabulary, blocks).write(start, self.dev)
+            except ModelError as error:
+                self._note(f"all blocks are left: {error}")
+                break
+            self.progress.log(f"training back without blocks {', '.join(map(str, blocks))}")
+            folder = train_back(start, work / f"trained-{name}", self.progress)
+            if (attempt := self._judge(folder, blocks)).passed:
+                return _Kept(folder, attempt)
+        if vocabulary is not None:
+            start = work / "vocabulary"
+            SmallerModel(self.predictor, vocabulary).write(start, self.dev)
+            if (attempt := self._judge(start, [])).passed:
+                return _Kept(start, attempt)
+        shutil.rmtree(work, ignore_errors=True)
+        tried = "; ".join(
+            f"without blocks {', '.join(map(str, one.removed_blocks)) or '–'} {one.gate.smaller:.4f} "
+            f"(surely {one.gate.low + self.options.min_ratio * one.gate.original:.4f})"
+            for one in self.attempts
+        )
+        base = self.base.measure()
+        raise ModelError(
+            f"{self.run.folder}: nothing smaller is surely at least {self.options.min_ratio} times as good as "
+            f"{base.mean:.4f} on {len(self.dev):,} dev rows, so nothing is written. Tried: {tried or 'nothing'}. "
+            f"{'; '.join(self.notes)}. Set a lower --min-ratio, or train the run with more dev rows"
+        )
+
+    def record(self, out: Path, kept: _Kept) -> Shrunk:
+        """What was removed."""
+        count = len(LayerMap.of(self.model).blocks)
+        return Shrunk(
+            str(out),
+            (count, count - len(kept.attempt.removed_blocks)),
+            (len(self.predictor.tokenizer), kept.attempt.tokens),
+            (_parameters(self.model), kept.attempt.parameters),
+            self.attempts,
+            [
+                *self.notes,
+                "attention heads are left: the configs of encoders cannot say that a block has fewer of them",
+            ],
+        )
+
+    def _blocks(self) -> Iterator[list[int]]:
+        """Blocks to remove together, the most first."""
+        count = len(LayerMap.of(self.model).blocks)
+        if self.options.remove is not None:
+            if not 0 <= self.options.remove < count:
+                raise RecipeError(
+                    f"--remove {self.options.remove}: the model has {count} blocks; expected 0 to {count - 1}"
+                )
+            counts = [self.options.remove] if self.options.remove else []
+        else:
+            counts = list(dict.fromkeys(int(share * count) for share in SHARES if int(share * count)))
+        if not counts:
+            return
+        try:
+            order = self._order(max(counts))
+        except ModelError as error:
+            self._note(f"all blocks are left: {error}")
+            return
+        for number in counts:
+            yield sorted(order[:number])
+
+    def _order(self, count: int) -> list[int]:
+        """Blocks in the order in which they can be missed, each time the one without which most is left."""
+        ablations = Ablations(self.predictor, self.dev[:ORDER_ROWS])
+        left = list(range(len(LayerMap.of(self.model).blocks)))
+        order: list[int] = []
+        with self.progress.bar("blocks off", count) as bar:
+            for _ in range(count):
+                best = max(left, key=lambda block: ablations.measure(Switches({}, sorted([*order, block]))).mean)
+                left.remove(best)
+                order.append(best)
+                bar.advance(note=str(best))
+        return order
+
+    def _judge(self, folder: Path, blocks: Sequence[int]) -> Attempt:
+        smaller = Predictor.load(folder)
+        scores = Ablations(smaller, self.dev).measure().scores
+        gate = judge(self.base.measure().scores, scores, self.options.min_ratio)
+        model = torch_model(smaller)
+        attempt = Attempt(list(blocks), len(smaller.tokenizer), _parameters(model), gate, gate.passed)
+        self.attempts.append(attempt)
+        return attempt
+
+    def _note(self, text: str) -> None:
+        self.notes.append(text)
+        self.progress.log(text)
+
+
+def _rows(table: Table) -> list[Row]:
+    return [
+        dict(zip(chunk, values, strict=True))
+        for chunk in table.chunks(1000)
+        for values in zip(*chunk.values(), strict=True)
+    ]
+
+
+def _counted(rows: Iterable[Row], advance: Any) -> Iterator[Row]:
+    for row in rows:
+        yield row
+        advance()
+
+
+def _parameters(model: Any) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())

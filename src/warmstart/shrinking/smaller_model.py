@@ -1,0 +1,133 @@
+"""Writing a smaller model: a model folder like any other, read back and compared before it is used."""
+
+from __future__ import annotations
+
+import copy
+import math
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
+
+from warmstart.data.schema import Row
+from warmstart.errors import ModelError
+from warmstart.inference.predictor import Predictor
+from warmstart.inspection.ablation import torch_model
+from warmstart.models.fewer_layers import remove_blocks
+from warmstart.models.switches import BlocksOff
+from warmstart.models.vocabulary import TrimmedVocabulary, trim_embeddings, trim_vocabulary
+from warmstart.pipeline.finetune import save
+from warmstart.storage.artifacts import republish
+from warmstart.tasks.shared.saved_task import FILE, SavedTask
+
+CLOSE = 1e-4
+"""How far outputs may differ where they should not."""
+COMPARED = 32
+"""Rows whose outputs are compared."""
+
+
+@dataclass(frozen=True)
+class SmallerModel:
+    """What is removed from a model: blocks by their numbers, and tokens."""
+
+    predictor: Predictor
+    vocabulary: TrimmedVocabulary | None = None
+    blocks: Sequence[int] = ()
+
+    def write(self, folder: Path, rows: Sequence[Row]) -> None:
+        """Publish the model, where an earlier call has not, and make sure that it can take the original's place.
+
+        Raises:
+            ModelError: It does not give what the original gives with those blocks off; nothing is left of it.
+        """
+        original = torch_model(self.predictor)
+        if not isinstance(original, PreTrainedModel):
+            raise ModelError(f"{self.predictor.task.name} adds modules of its own to the model, which stays as it is")
+        if not folder.is_dir():
+            self._save(copy.deepcopy(original), folder)
+        try:
+            self._compare(original, Predictor.load(folder), list(rows[:COMPARED]))
+        except ModelError:
+            shutil.rmtree(folder)
+            raise
+
+    def _save(self, model: PreTrainedModel, folder: Path) -> None:
+        if self.blocks:
+            remove_blocks(model, self.blocks)
+        if self.vocabulary:
+            trim_embeddings(model, self.vocabulary)
+        tokenizer = self.vocabulary.tokenizer if self.vocabulary else self.predictor.tokenizer
+        task, window = self.predictor.task, self.predictor.window
+        save(model, tokenizer, task, window, folder)
+        if self.predictor.temperature != 1.0:
+            with republish(folder) as staging:
+                (staging / FILE).unlink()
+                SavedTask.of(task, window).with_temperature(self.predictor.temperature).write(staging)
+
+    def _compare(self, original: PreTrainedModel, smaller: Predictor, rows: Sequence[Row]) -> None:
+        if self.vocabulary:
+            check_same_tokens(self.predictor, smaller, self.vocabulary, rows)
+        with BlocksOff(original, self.blocks):
+            expected = outputs_of(self.predictor, rows)
+        outputs = outputs_of(smaller, rows)
+        worst = float(np.abs(expected - outputs).max()) if expected.shape == outputs.shape else math.inf
+        if not worst <= CLOSE:
+            raise ModelError(
+                f"without blocks {list(self.blocks)}, its outputs differ by {worst:.1e} from those with these off"
+            )
+
+
+def trimmed_vocabulary(predictor: Predictor, rows: Iterable[Row]) -> TrimmedVocabulary:
+    """The vocabulary that rows use, as the task reads them."""
+    used: set[int] = set()
+    chunk: list[Row] = []
+    for row in rows:
+        chunk.append(row)
+        if len(chunk) == 256:
+            used |= _ids(predictor, chunk)
+            chunk = []
+    if chunk:
+        used |= _ids(predictor, chunk)
+    return trim_vocabulary(predictor.tokenizer, used)
+
+
+def check_same_tokens(
+    original: Predictor, smaller: Predictor, vocabulary: TrimmedVocabulary, rows: Sequence[Row]
+) -> None:
+    """Refuse a vocabulary with which rows are read differently."""
+    new_ids = vocabulary.new_ids
+    for (row, before), (_, after) in zip(original.encode(rows), smaller.encode(rows), strict=True):
+        expected = [[new_ids[number] for number in _flat(feature["input_ids"])] for feature in before]
+        if expected != [list(_flat(feature["input_ids"])) for feature in after]:
+            raise ModelError(f"its tokenizer reads {next(iter(row.values()))!r:.60} differently with fewer tokens")
+
+
+def outputs_of(predictor: Predictor, rows: Sequence[Row]) -> NDArray[np.float32]:
+    """All numbers that the model gives for rows, one after the other."""
+    numbers = []
+    for feature in (feature for _, features in predictor.encode(rows) for feature in features):
+        outputs = predictor.engine.compute(predictor.collate([feature]))
+        numbers += [outputs[name].numpy().reshape(-1) for name in sorted(outputs)]
+    return np.concatenate(numbers)
+
+
+def _ids(predictor: Predictor, rows: Sequence[Row]) -> set[int]:
+    return {
+        number
+        for _, features in predictor.encode(rows)
+        for feature in features
+        for number in _flat(feature["input_ids"])
+    }
+
+
+def _flat(ids: Any) -> Iterable[int]:
+    for value in ids:
+        if isinstance(value, list | tuple):
+            yield from _flat(value)
+        else:
+            yield int(value)

@@ -1,0 +1,115 @@
+"""A smaller model is an ordinary folder that answers alike; one that does not is not kept."""
+
+import json
+
+import pytest
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from typer.testing import CliRunner
+
+import warmstart
+from small import FAST, reviews
+from tiny import save_tiny
+from warmstart.cli.main import app
+from warmstart.errors import ModelError, RunError
+from warmstart.evaluation.run import RunFolder
+from warmstart.shrinking.gate import judge
+from warmstart.shrinking.shrink_run import ShrinkOptions, shrink_run
+
+
+@pytest.fixture(scope="module")
+def whole(files, tmp_path_factory):
+    """A run with dev rows, of an encoder with many words that no text uses."""
+    folder = tmp_path_factory.mktemp("whole")
+    encoder = save_tiny(folder / "encoder", words=[f"wort{number}" for number in range(5000)])
+    run = warmstart.fit(
+        model=str(encoder), train=files["train"], dev=files["test"], test=files["test"], out=folder / "run", **FAST
+    )
+    return RunFolder(run.folder)
+
+
+def call(*words, code=0):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_a_trimmed_vocabulary_answers_as_before(whole, tmp_path):
+    out = tmp_path / "small"
+    told = json.loads(call("shrink", whole.folder, "--remove", 0, "--out", out, "--json").stdout)
+    assert told["blocks"] == [3, 3]
+    assert told["tokens"][1] < 200 < 5000 < told["tokens"][0]
+    assert told["parameters"][1] < told["parameters"][0] / 3
+    assert told["attempts"][-1]["gate"]["ratio"] == 1
+    texts = [text for text, _ in reviews(24, start=1000)]
+    before = [list(answer["probabilities"].values()) for answer in whole.predict(texts)]
+    after = [list(answer["probabilities"].values()) for answer in warmstart.load(out).predict(texts)]
+    for one, other in zip(before, after, strict=True):
+        assert one == pytest.approx(other, abs=1e-6)
+    assert AutoModelForSequenceClassification.from_pretrained(out).config.vocab_size == told["tokens"][1]
+    assert AutoTokenizer.from_pretrained(out).tokenize("wort77")[0] == "w"
+    assert not list(tmp_path.glob(".small*"))
+    call("verify", out)
+
+
+def test_blocks_are_removed_and_the_rest_is_trained_back(whole, tmp_path):
+    out = tmp_path / "small"
+    told = call("shrink", whole.folder, "--min-ratio", 0.8, "--out", out).output
+    assert "2 of 3" in told
+    small = AutoModelForSequenceClassification.from_pretrained(out)
+    assert small.config.num_hidden_layers == 2
+    assert len(warmstart.load(out).predict(["a good film"])) == 1
+    record = json.loads((out / "manifest.json").read_text("utf-8"))["shrink"]
+    assert record["attempts"][-1]["passed"]
+    assert record["attempts"][-1]["gate"]["low"] >= 0
+    with pytest.raises(RunError, match="already exists"):
+        shrink_run(whole, out)
+
+
+def test_a_head_that_pools_tokens_is_trained_back_too(sentences, files, tmp_path):
+    data = {"train": files["train"], "dev": files["test"], "test": files["test"]}
+    run = warmstart.fit(model=sentences, out=tmp_path / "run", **data, **FAST)
+    shrunk = shrink_run(run, tmp_path / "small", ShrinkOptions(0.5, 1))
+    assert shrunk.blocks == (3, 2)
+    assert shrunk.tokens[1] < shrunk.tokens[0]
+    assert warmstart.load(tmp_path / "small").predict(["a good film"])[0]["label"] in ("pos", "neg")
+
+
+def test_what_fails_the_gate_is_not_kept(whole, tmp_path):
+    def broken(start, folder, progress):
+        """A model that has forgotten everything: its head gives nothing."""
+        from warmstart.storage.artifacts import republish
+
+        model = AutoModelForSequenceClassification.from_pretrained(start)
+        model.classifier.weight.data.zero_()
+        with republish(start) as staging:
+            (staging / "model.safetensors").unlink()
+            model.save_pretrained(staging)
+        return start
+
+    out = tmp_path / "small"
+    options = ShrinkOptions(0.99, 1, vocabulary=False)
+    with pytest.raises(ModelError, match="so nothing is written"):
+        shrink_run(whole, out, options, train_back=broken)
+    assert list(tmp_path.iterdir()) == []
+    kept = shrink_run(whole, out, ShrinkOptions(0.99, 1), train_back=broken)
+    assert [attempt.passed for attempt in kept.attempts] == [False, True]
+    assert kept.blocks == (3, 3)  # the vocabulary alone is trimmed
+
+
+def test_a_run_without_dev_rows_is_refused(run, tmp_path):
+    with pytest.raises(RunError, match="no dev rows"):
+        shrink_run(run, tmp_path / "small")
+
+
+def test_the_gate_is_the_lower_end_of_a_paired_interval():
+    right = [1.0] * 95 + [0.0] * 5
+    assert judge(right, right, 0.99).passed
+    assert judge(right, [1.0] * 100, 1.0).passed
+    one_lost = [0.0, *right[1:]]
+    assert judge(right, one_lost, 0.99).ratio < 0.99
+    assert not judge(right, one_lost, 0.99).passed
+    two_of_many = [0.0, 0.0, *[1.0] * 998]
+    assert judge([1.0] * 1000, two_of_many, 0.99).passed
+    assert not judge([1.0] * 1000, two_of_many, 0.997).passed  # above it, but not surely
+    with pytest.raises(ModelError, match="below 0"):
+        judge([-1.0, -2.0], [-1.0, -1.0], 0.9)
