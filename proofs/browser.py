@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -50,6 +51,20 @@ def axe_script() -> str | None:
     if not said and spec and spec.submodule_search_locations:
         said = str(Path(spec.submodule_search_locations[0]) / "axe.min.js")
     return Path(said).read_text(encoding="utf-8") if said and Path(said).is_file() else None
+
+
+def need_axe(what: str) -> str:
+    """The text of axe-core; ends the proof where that or a browser is missing.
+
+    Args:
+        what: What would be opened.
+    """
+    if find_browser() is None:
+        sys.exit(f"no Chromium in the PATH, so there is nothing to open {what} with")
+    axe = axe_script()
+    if axe is None:
+        sys.exit("no axe-core: pip install 'warmstart[browser]', or name its axe.min.js by AXE_CORE")
+    return axe
 
 
 @contextmanager

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import warmstart
-from browser import THEMES, WIDTHS, Seen, axe_script, chromium, look
+from browser import THEMES, WIDTHS, Seen, chromium, look, need_axe
 from common import ROOT, arguments, finish, weights, write_page
 from warmstart.recipe import make_recipe
 from warmstart.report.page import write_report
-from warmstart.report.pdf import find_browser
 
 PLACE = Path(os.environ.get("REPORTS") or ROOT / ".cache" / "proof-report")
 LARGEST = 3_000_000
@@ -80,11 +79,7 @@ def make_run(task: str) -> Path:
 def main() -> None:
     """Make the runs, write and open the reports, and say what was seen."""
     args = arguments(__doc__ or "", len(RUNS), "tasks")
-    if find_browser() is None:
-        sys.exit("no Chromium in the PATH, so there is nothing to open a report with")
-    axe = axe_script()
-    if axe is None:
-        sys.exit("no axe-core: pip install 'warmstart[browser]', or name its axe.min.js by AXE_CORE")
+    axe = need_axe("a report")
     PLACE.mkdir(parents=True, exist_ok=True)
     rows: list[tuple[str, int, list[Seen]]] = []
     with chromium() as browser:

@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
-from browser import THEMES, WIDTHS, axe_script, chromium
+from browser import THEMES, WIDTHS, chromium, need_axe
 from common import ROOT, arguments, finish, write_page
-from warmstart.report.pdf import find_browser
 
 PLACE = Path(os.environ.get("PICTURES") or ROOT / ".cache" / "proof-site")
 SMALLEST = 40
@@ -236,11 +235,7 @@ def look_at_all(site: Path, pages: list[str], axe: str | None, pictures: Path | 
 def main() -> None:
     """Build the site, open its pages, and say what was seen."""
     args = arguments(__doc__ or "", 0, "pages, spread over the site; 0 for all")
-    if find_browser() is None:
-        sys.exit("no Chromium in the PATH, so there is nothing to open a page with")
-    axe = axe_script()
-    if axe is None:
-        sys.exit("no axe-core: pip install 'warmstart[browser]', or name its axe.min.js by AXE_CORE")
+    axe = need_axe("a page")
     PLACE.mkdir(parents=True, exist_ok=True)
     site = build(PLACE / "site")
     every = page_names(site)

@@ -33,6 +33,9 @@ NEAR = 32
 
 Indices = npt.NDArray[np.int64]
 
+CHUNK = 1000
+"""Rows that are plain values at a time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -91,6 +94,12 @@ class Table:
         names = [name for name in self.rows.column_names if name not in {"file", "line"}]
         for arrays in self.arrays(names, size):
             yield {name: array.to_pylist() for name, array in zip(names, arrays, strict=True)}
+
+    def dicts(self) -> Iterator[Row]:
+        """Yield every row by column name, without where it came from."""
+        for chunk in self.chunks(CHUNK):
+            for values in zip(*chunk.values(), strict=True):
+                yield dict(zip(chunk, values, strict=True))
 
     def _batches(self, names: list[str], size: int) -> Iterator[pa.Table]:
         """Yield Arrow tables of these columns; `datasets` gathers selected rows one by one, which is slow."""
@@ -158,7 +167,7 @@ def extended(table: Table, rows: Sequence[int], columns: Mapping[str, list[Value
 
     def parts() -> Iterator[Batch]:
         start = 0
-        for arrays in chosen.arrays(names, size=1000):
+        for arrays in chosen.arrays(names, size=CHUNK):
             end = start + len(arrays[0])
             own = {name: array.to_pylist() for name, array in zip(names, arrays, strict=True)}
             yield {**own, **{name: values[start:end] for name, values in columns.items()}}
@@ -187,7 +196,7 @@ def joined(
     def parts() -> Iterator[Batch]:
         for rows, before in ((first, 0), (second, len(first.files))):
             own = [name for name in names if name in rows.rows.column_names]
-            for arrays in rows.arrays([*own, "file", "line"], size=1000):
+            for arrays in rows.arrays([*own, "file", "line"], size=CHUNK):
                 batch: Batch = {
                     name: array.to_pylist() for name, array in zip([*own, "file", "line"], arrays, strict=True)
                 }

@@ -65,8 +65,4 @@ def _data(files: dict[str, Path], rows: Table) -> Values:
 def _write(rows: Table, path: Path) -> None:
     """Rows as JSONL, the same bytes for the same rows."""
     make_folder(path.parent)
-    lines = []
-    for chunk in rows.chunks(1000):
-        for values in zip(*chunk.values(), strict=True):
-            lines.append(json.dumps(dict(zip(chunk, values, strict=True)), ensure_ascii=False) + "\n")
-    write_text(path, "".join(lines))
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows.dicts()))

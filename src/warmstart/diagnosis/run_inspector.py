@@ -269,12 +269,7 @@ def _draw(count: int, limit: int) -> list[int]:
 
 
 def _sample(table: Table, limit: int) -> list[Row]:
-    chosen = table.select(_draw(len(table), limit))
-    return [
-        dict(zip(chunk, values, strict=True))
-        for chunk in chosen.chunks(1000)
-        for values in zip(*chunk.values(), strict=True)
-    ]
+    return list(table.select(_draw(len(table), limit)).dicts())
 
 
 def _as_text(text: Text) -> Text:

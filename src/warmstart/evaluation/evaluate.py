@@ -99,8 +99,8 @@ def predict_rows(predictor: Predictor, rows: Table, progress: Progress = silent)
 def eval_rows(task: AnyTask, rows: Table) -> Iterator[Row]:
     """Rows as a model gets them when it is evaluated."""
     if not isinstance(task, EncodesQueries):
-        return _rows(rows)
-    return (task.eval_row(row, number) for number, row in enumerate(_rows(rows)))
+        return rows.dicts()
+    return (task.eval_row(row, number) for number, row in enumerate(rows.dicts()))
 
 
 def _search(predictor: Predictor, rows: Table) -> list[Answer] | None:
@@ -111,9 +111,3 @@ def _search(predictor: Predictor, rows: Table) -> list[Answer] | None:
     documents = rows.documents
     collection = None if documents is None else {name: list(documents.column(name)) for name in ("id", "text")}
     return rank_rows(predictor, {name: list(rows.column(name)) for name in names}, collection)
-
-
-def _rows(rows: Table) -> Iterator[Row]:
-    for chunk in rows.chunks(1000):
-        names = list(chunk)
-        yield from (dict(zip(names, values, strict=True)) for values in zip(*chunk.values(), strict=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
 from warmstart.storage.artifacts import checksum, publish
 from warmstart.storage.files import link_or_copy, write_json
+from warmstart.storage.folders import discard
 from warmstart.storage.json_files import read_object
 from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import LearnsFromAnswers, learns_from_answers
@@ -72,7 +72,7 @@ def answer_texts(options: DistilOptions, recipe: Recipe, folder: Path, progress:
             if not path.name.endswith(".aside.parquet") and pq.read_metadata(path).num_rows:
                 link_or_copy(path, staging / ANSWERS / f"{path.parent.name}-{path.name}")
         write_json(staging / COUNTS, {name: manifest[name] for name in ("rows", "answered", "set_aside", "cut")})
-    shutil.rmtree(work)
+    discard(work)
 
 
 def with_teacher_rows(recipe: Recipe, parts: Parts, folder: Path, work: Path, progress: Progress) -> Parts:

@@ -12,7 +12,6 @@ from warmstart.data.findings import Findings
 from warmstart.data.read import iter_rows
 from warmstart.data.schema import Row
 from warmstart.data.source import Source
-from warmstart.data.table import Table
 from warmstart.errors import ModelError, RecipeError, RunError
 from warmstart.evaluation.run import RunFolder
 from warmstart.inference.predictor import Predictor
@@ -139,14 +138,14 @@ class _Shrinking:
                 f"{run.folder}: has no dev rows to decide on; train it with --dev FILE, or with "
                 "--set data.split.dev=0.1"
             )
-        self.dev = _rows(self.tables["dev"])
+        self.dev = list(self.tables["dev"].dicts())
         self.base = Ablations(self.predictor, self.dev)
         self.attempts: list[Attempt] = []
         self.notes: list[str] = []
 
     def trim(self, texts: Source | None) -> TrimmedVocabulary | None:
         """The vocabulary that the run's rows and further texts use; None, with a note, where it cannot be trimmed."""
-        rows = [row for table in self.tables.values() for row in _rows(table)]
+        rows = [row for table in self.tables.values() for row in table.dicts()]
         if texts is not None:
             schema = self.predictor.task.schema(self.predictor.task.options).without_answers()
             rows += iter_rows(texts, schema, Findings())
@@ -255,14 +254,6 @@ class _Shrinking:
     def _note(self, text: str) -> None:
         self.notes.append(text)
         self.progress.log(text)
-
-
-def _rows(table: Table) -> list[Row]:
-    return [
-        dict(zip(chunk, values, strict=True))
-        for chunk in table.chunks(1000)
-        for values in zip(*chunk.values(), strict=True)
-    ]
 
 
 def _counted(rows: Iterable[Row], advance: Any) -> Iterator[Row]:

@@ -22,7 +22,7 @@ class TfidfRecord:
     @property
     def score(self) -> str:
         """The score with its interval."""
-        return f"{self.metric} {self.value:.3f} ± {self.half_width:.3f} by {self.folds}-fold cross-validation"
+        return _score(self.metric, self.value, self.half_width, self.folds)
 
     @property
     def sentence(self) -> str:
@@ -66,5 +66,9 @@ class ProbeRecord:
         """The score with its interval, and how it was measured."""
         if self.value is None:
             return "too few rows for cross-validation"
-        spread = "" if self.half_width is None else f" ± {self.half_width:.3f}"
-        return f"{self.metric} {self.value:.3f}{spread} by {self.folds}-fold cross-validation"
+        return _score(self.metric, self.value, self.half_width, self.folds)
+
+
+def _score(metric: str, value: float, half_width: float | None, folds: int) -> str:
+    spread = "" if half_width is None else f" ± {half_width:.3f}"
+    return f"{metric} {value:.3f}{spread} by {folds}-fold cross-validation"
