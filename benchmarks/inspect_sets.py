@@ -19,7 +19,7 @@ TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 Row = dict[str, Any]
 SETS = {"rt-polarity": "classify", "mrpc": "classify", "rte": "classify", "stsb": "score", "trec": "classify"}
 """Each set with its task."""
-TRAINING = {"epochs": 3, "batch_size": 32, "learning_rate": 5e-5}
+TRAINING = {"max_steps": 300, "batch_size": 32, "learning_rate": 5e-5}
 
 
 def read(name: str, part: str) -> list[Row]:

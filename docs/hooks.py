@@ -312,8 +312,8 @@ def synonyms() -> str:
 
 
 _GALLERY = {
-    "Accuracy": "craft defaults plain tasks stages thresholds diagnosis statistics forgetting explain scratch "
-    "round-trips",
+    "Accuracy": "craft defaults plain tasks stages thresholds diagnosis statistics forgetting scratch round-trips",
+    "Looking inside": "probes attention heads explain",
     "Speed": "train step overhead predict features plan memory corpus long long-recurrent",
     "Published tables, redone": "studies domains feature-based glue layer-rates layers learning-curves multitask "
     "practitioner pretraining-steps relations steadiness truncation",

@@ -12,12 +12,13 @@ from small import BAD, FAST, GOOD
 from test_resume import SAVES, Crash, Trouble, crash, same
 from tiny import tiny_config, tiny_model, tiny_tokenizer
 from warmstart.cli.main import app
-from warmstart.errors import ModelError
+from warmstart.errors import ModelError, RecipeError
 from warmstart.inference.engines.torch import TorchEngine
 from warmstart.inference.predictor import Predictor
 from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassification
 from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.text.windows import Frame, Window, views
+from warmstart.training.drawn_slices import draw_slices
 
 WORDS = ["the", "film", "book", "food", "movie", "story", "actor", "plot"]
 KINDS = [
@@ -112,8 +113,8 @@ def test_slices_are_learned_measured_and_opened_again(encoder, file, tmp_path, p
 
 @pytest.mark.parametrize(
     "more",
-    [{}, {"batching": "by-length", "r_drop": 1.0}, {"dropout_kernel": "fast"}],
-    ids=["plain", "grouped, R-Drop", "fast dropout"],
+    [{}, {"batching": "by-length", "r_drop": 1.0}, {"dropout_kernel": "fast"}, {"slices_per_text": 1}],
+    ids=["plain", "grouped, R-Drop", "fast dropout", "drawn slices"],
 )
 def test_a_run_on_slices_goes_on_to_the_bit(encoder, file, tmp_path, more):
     def fit(out, **rest):
@@ -125,6 +126,32 @@ def test_a_run_on_slices_goes_on_to_the_bit(encoder, file, tmp_path, more):
     with pytest.raises(Crash):
         fit(tmp_path / "two", progress=Trouble(5, crash))
     same(fit(tmp_path / "two"), undisturbed)
+
+
+def test_an_epoch_trains_on_some_slices_of_each_text():
+    long = {"input_ids": [[n] for n in range(30)], "token_type_ids": [[0]] * 30, "row": 7, "labels": 1}
+    short = {"input_ids": [[1], [2]], "row": 8, "labels": 0}
+
+    def drawn(epoch, seed=0):
+        features = draw_slices([{**long, "epoch": epoch}, {**short, "epoch": epoch}], 3, seed)
+        return [[ids for (ids,) in feature["input_ids"]] for feature in features]
+
+    assert drawn(0) == drawn(0)
+    first, other = drawn(0)
+    assert other == [1, 2]
+    assert len(first) == 3
+    assert first == sorted(first)
+    assert drawn(0, seed=1)[0] != first
+    assert len({one for epoch in range(100) for one in drawn(epoch)[0]}) == 30
+    [feature] = draw_slices([{**long, "epoch": 0}], 1, 0)
+    assert [len(feature[name]) for name in ("input_ids", "token_type_ids")] == [1, 1]
+    assert feature["labels"] == 1
+
+
+def test_slices_of_texts_that_have_none_are_refused(encoder, file, tmp_path):
+    with pytest.raises(RecipeError, match=r"training.slices_per_text: found 1, but classify with window.method: head"):
+        warmstart.fit(model=encoder, train=file, out=tmp_path / "run", training={"slices_per_text": 1})
+    assert not (tmp_path / "run").exists()
 
 
 def test_pairs_are_scored_in_slices_within_a_budget_of_tokens(encoder, tmp_path):

@@ -155,3 +155,20 @@ def test_precision_is_what_the_device_has():
 def test_every_device_says_what_share_of_each_peak_is_reached(device):
     assert set(device.peak_tflops) <= set(device.utilization)
     assert all(0 < share < 1 for share in device.utilization.values())
+
+
+def test_of_several_encoders_one_is_planned(files):
+    recipe = make_recipe({"model": "auto", "models": ["a/b", "c/d"], "data.train": files["train"]})
+    with pytest.raises(RecipeError, match=r"models: fit trains one of a/b, c/d.*--model a/b"):
+        plan(recipe)
+
+
+def test_a_plan_counts_the_slices_that_an_epoch_draws(encoder, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("text,label\n" + "".join(f"{'film ' * (20 + n)},{'ab'[n % 2]}\n" for n in range(20)))
+    window = {"window.method": "slices", "window.max_tokens": 8, "training.max_steps": 5}
+    both = [
+        plan(make_recipe({"model": encoder, "data.train": str(path), **window, **more}))[-1].tokens
+        for more in ({}, {"training.slices_per_text": 1})
+    ]
+    assert 3 * both[1] < both[0]

@@ -43,13 +43,45 @@ def test_few_rows_learn_by_contrast_and_a_regression(sentences, files, tmp_path)
     assert {key: value(recipe, key) for key in made} == CONTRASTIVE
 
 
-@pytest.mark.parametrize(("words", "window", "steps"), [(20, {}, 100), (120, {}, 41), (900, {}, 25), (900, 20, 100)])
-def test_long_texts_have_fewer_steps(sentences, tmp_path, words, window, steps):
-    path = tmp_path / "rows.csv"
+def long_rows(folder, words):
+    """A file with 20 texts of so many words."""
+    path = folder / "rows.csv"
     rows = [f"{number:03} {'word ' * words},{'ab'[number % 2]}\n" for number in range(20)]
     path.write_text("text,label\n" + "".join(rows))
-    fields = {"window.max_tokens": window} if window else {}
-    assert decided(sentences, str(path), tmp_path, **fields)[1]["training.max_steps"] == steps
+    return str(path)
+
+
+@pytest.mark.parametrize(("words", "window", "steps"), [(20, {}, 100), (120, {}, 41), (900, {}, 25), (900, 20, 100)])
+def test_long_texts_have_fewer_steps(sentences, tmp_path, words, window, steps):
+    fields = {"window.method": "head", **({"window.max_tokens": window} if window else {})}
+    assert decided(sentences, long_rows(tmp_path, words), tmp_path, **fields)[1]["training.max_steps"] == steps
+
+
+SLICES = {"window.method": "slices", "window.slice_tokens": 64, "training.slices_per_text": 1}
+
+
+def test_few_long_texts_are_read_in_slices(sentences, tmp_path):
+    recipe, made = decided(sentences, long_rows(tmp_path, 900), tmp_path)
+    assert made == {**SLICES, **CONTRASTIVE, "training.max_steps": 98}
+    assert {key: value(recipe, key) for key in SLICES} == SLICES
+    assert decided(sentences, long_rows(tmp_path, 400), tmp_path)[1] == {**CONTRASTIVE, "training.max_steps": 25}
+
+
+@pytest.mark.parametrize(
+    ("fields", "slice_tokens"), [({"window.max_tokens": 20}, 20), ({"window.slice_tokens": 100}, None)]
+)
+def test_a_user_says_how_long_slices_are(sentences, tmp_path, fields, slice_tokens):
+    recipe, made = decided(sentences, long_rows(tmp_path, 900), tmp_path, **fields)
+    assert made["window.method"] == "slices"
+    assert made.get("window.slice_tokens") == slice_tokens
+    assert {key: value(recipe, key) for key in fields} == fields
+
+
+def test_a_probe_alone_reads_few_long_texts_in_slices_too(sentences, tmp_path):
+    frozen = {"layers.freeze": "encoder", "head.init": "linear-probe"}
+    made = decided(sentences, long_rows(tmp_path, 900), tmp_path, **frozen)[1]
+    assert made == {"window.method": "slices", "window.slice_tokens": 64}
+    assert decided(sentences, long_rows(tmp_path, 20), tmp_path, **frozen)[1] == {}
 
 
 def test_more_rows_start_from_a_regression(sentences, files, tmp_path, monkeypatch):

@@ -20,6 +20,7 @@ PLAIN: Values = {
     "training.batch_size": 32,
     "training.lr_schedule": "linear",
     "training.warmup": 0.1,
+    "window.method": "head",
     "training.batching": "by-length",
     "training.loss": "task",
     "head.init": "random",

@@ -8,8 +8,9 @@ from pathlib import Path
 from warmstart.errors import MissingExtraError
 from warmstart.storage.files import atomic_file
 
-Line = tuple[Sequence[float], Sequence[float]]
-"""Steps, and a value at each."""
+Numbers = Sequence[float]
+Line = tuple[Numbers, Numbers] | tuple[Numbers, Numbers, Numbers, Numbers]
+"""Steps, a value at each, and the ends of its interval where there is one."""
 COLUMNS = 2
 """Panels in a row."""
 
@@ -39,8 +40,10 @@ def draw(panels: Mapping[str, Mapping[str, Line]], path: Path, legend: str = "",
     for axis in axes.flat[len(panels) :]:
         axis.set_axis_off()
     for axis, (title, lines) in zip(axes.flat, panels.items(), strict=False):
-        for name, (steps, values) in lines.items():
+        for name, (steps, values, *interval) in lines.items():
             axis.plot(steps, values, label=name, color=colours[name], linewidth=1.5)
+            if interval:
+                axis.fill_between(steps, *interval, color=colours[name], alpha=0.2, linewidth=0)
         axis.set_title(title, fontsize=11)
         axis.spines[["top", "right"]].set_visible(False)
         if len(lines) > 1:

@@ -99,7 +99,7 @@ def window_of(recipe: Recipe, config: PretrainedConfig, tokenizer: PreTrainedTok
     tokens = options.max_tokens or (most if any_length else min(most, DEFAULT_TOKENS))
     if tokens > most:
         raise RecipeError(f"window.max_tokens: found {tokens}, but {recipe.model} takes at most {most}")
-    method, overlap = options.method, options.overlap or 0
+    method, overlap = options.method_or_head, options.overlap or 0
     if method not in task.window_methods:
         raise RecipeError(f"window.method: found {method}, but {task.name} takes {', '.join(task.window_methods)}")
     if task.separate_texts and method == "slices":
@@ -108,6 +108,13 @@ def window_of(recipe: Recipe, config: PretrainedConfig, tokenizer: PreTrainedTok
         if method not in {"head", "slices"} or options.max_slices or options.slice_pooling != "mean":
             raise RecipeError(f"window: {task.name} sees all of a text, window by window; set max_tokens and overlap")
         method, overlap = "slices", int(tokens * task.window_overlap) if options.overlap is None else options.overlap
+    elif method == "slices":
+        tokens = min(tokens, options.slice_tokens or tokens)
+    if recipe.training.slices_per_text is not None and (method != "slices" or isinstance(task, ReadsWindows)):
+        raise RecipeError(
+            f"training.slices_per_text: found {recipe.training.slices_per_text}, but {task.name} with window.method: "
+            f"{options.method_or_head} has no slices of a text; set window.method: slices, or leave it out"
+        )
     try:
         prompt = with_prompts(recipe)[0].data.prompt
         window = Window(tokens, method, options.head_tokens, overlap, options.max_slices, prompt)

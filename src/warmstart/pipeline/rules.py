@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 from warmstart.evaluation.records.training import RuleRecord, RuleValue
 from warmstart.models.sentence_transformers_folder import declared_pooling
 from warmstart.pipeline.held_out import Candidates
+from warmstart.pipeline.long_texts import slices_rules, visible_characters
 from warmstart.pipeline.model_start import PROBE, reused_config
 from warmstart.pipeline.prepare import Parts, fit_task
 from warmstart.recipe import HeadOptions, LayerOptions, Recipe, TrainingOptions
 from warmstart.recipe.recipe import LINEAR_PROBE as FROZEN
 from warmstart.recipe.sweep_files import settings_in
 from warmstart.runtime import processes
+from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import HasLinearProbe
-from warmstart.text.windows import DEFAULT_TOKENS
 from warmstart.training.settings import SUPERVISED_CONTRASTIVE
 from warmstart.training.trainable_task import ComparesRows
 
@@ -42,8 +43,6 @@ LONG_TEXT, LEAST_STEPS = 250, 25
 
 On film reviews with 8 rows a label, of which 256 tokens are read, 100 steps took six times as long as ten epochs of a
 plain Trainer for 56.8%, and 25 steps 1.3 times as long for 56.1% (one seed)."""
-CHARACTERS = 4
-"""Characters of a token, as far as rules know."""
 LEARNING_RATE = 1e-4
 """The peak learning rate for a head that starts from a probe: 79.2 against 78.8% on 500 rows of rt-polarity, and 80.6
 against 51.2% on 770 rows of banking77, than with 5e-5 (docs/results/craft.md)."""
@@ -83,13 +82,13 @@ def with_rules(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> Decisi
         config: The config of the recipe's model.
     """
     if not _applies(recipe, config):
-        return Decision(_completed(recipe), [])
+        return _with_slices(recipe, parts)
     task = fit_task(recipe, parts)
     if not isinstance(task, HasLinearProbe):
         return Decision(_completed(recipe), [])
     if task.pair and not task.separate_texts:
         return _pairs(recipe, parts)
-    labels = _count_labels(parts) if isinstance(task, ComparesRows) and task.has_row_labels and not task.pair else 0
+    labels = _count_labels(parts) if _is_compared(task) else 0
     own = _set_by_user(recipe)
     if labels and not own and _holds_out(recipe, parts):
         candidates = {
@@ -105,6 +104,20 @@ def with_rules(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> Decisi
     return _decided(recipe, [kept, *_probe_start(recipe)], parts)
 
 
+def _with_slices(recipe: Recipe, parts: Parts) -> Decision:
+    """A linear probe that a user asks for reads few long texts as one by rule does."""
+    rules: list[RuleRecord] = []
+    frozen = recipe.head.init == PROBE and recipe.layers.freeze == "encoder"
+    if frozen and declared_pooling(recipe.model) is not None and len(parts.tables["train"]) < FEW_ROWS:
+        rules = slices_rules(recipe, parts.tables["train"]) if _is_compared(fit_task(recipe, parts)) else []
+    return Decision(_completed(settings_in(recipe, _settings(rules), "by rule")), rules)
+
+
+def _is_compared(task: AnyTask) -> bool:
+    """Whether each row is one text with one label, so that rows can be compared."""
+    return isinstance(task, ComparesRows) and task.has_row_labels and not task.pair
+
+
 def _few_rows(recipe: Recipe, parts: Parts, labels: int) -> list[RuleRecord]:
     """Texts are drawn together by label before a regression tells them apart."""
     rows = len(parts.tables["train"])
@@ -115,13 +128,16 @@ def _few_rows(recipe: Recipe, parts: Parts, labels: int) -> list[RuleRecord]:
         "head.init": "a regression shows what the encoder's features are worth",
         "head.refit": "a contrastive loss trains no head",
     }
-    settings = _contrastive(recipe, parts)
-    return [RuleRecord(name, settings[name], reason) for name, reason in reasons.items()]
+    read = slices_rules(recipe, parts.tables["train"])
+    if read:
+        read.append(RuleRecord("training.slices_per_text", 1, "a step takes less time, and each epoch sees others"))
+    settings = _contrastive(settings_in(recipe, _settings(read), "by rule"), parts)
+    return [*read, *(RuleRecord(name, settings[name], reason) for name, reason in reasons.items())]
 
 
 def _contrastive(recipe: Recipe, parts: Parts) -> dict[str, RuleValue]:
     rows = parts.tables["train"]
-    seen = CHARACTERS * (recipe.window.max_tokens or DEFAULT_TOKENS)
+    seen = visible_characters(recipe)
     length = math.fsum(min(len(text), seen) for text in rows.column("text")) / len(rows)
     steps = min(max(round(STEPS * LONG_TEXT / length), LEAST_STEPS), STEPS)
     return {
@@ -189,7 +205,8 @@ def _completed(recipe: Recipe) -> Recipe:
     training = training.model_copy(
         update={name: value for name, value in usual.items() if getattr(training, name) == "auto"}
     )
-    return recipe.model_copy(update={"head": head, "training": training})
+    window = recipe.window.model_copy(update={"method": recipe.window.method_or_head})
+    return recipe.model_copy(update={"head": head, "training": training, "window": window})
 
 
 def _applies(recipe: Recipe, config: PretrainedConfig) -> bool:

@@ -61,12 +61,16 @@ def _parts(shapes: Sequence[BatchShape]) -> npt.NDArray[np.float64]:
     return np.stack([np.ones(len(array)), tokens, tokens * array[:, 1]], axis=1)
 
 
-def batch_shapes(rows: object, batches: Iterable[Sequence[int]]) -> list[BatchShape]:
+def batch_shapes(
+    rows: object, batches: Iterable[Sequence[int]], slices_per_text: int | None = None
+) -> list[BatchShape]:
     """The shape that each batch of rows, or of pieces of streams, is padded to."""
     if isinstance(rows, StreamRows):
         pieces: Iterable[Sequence[Piece]] = batches  # type: ignore[assignment]
         return [BatchShape(len(step), max(piece.length for piece in step)) for step in pieces]
     lists, longest = row_shapes(rows)
+    if slices_per_text is not None:
+        lists = np.minimum(lists, slices_per_text)
     return [BatchShape(int(lists[batch].sum()), int(longest[batch].max())) for batch in map(list, batches)]
 
 

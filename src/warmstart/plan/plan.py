@@ -52,6 +52,11 @@ def plan(
     """
     if measure and hardware is not None:
         raise RecipeError(f"--measure: it measures this machine, but --hardware is {hardware}; leave one out")
+    if recipe.models:
+        raise RecipeError(
+            f"models: fit trains one of {', '.join(recipe.models)}, and only the data says which; plan one of them "
+            f"(--model {recipe.models[0]} --set models=[])"
+        )
     device = find_device(hardware) if hardware else this_machine()
     estimates = []
     with tempfile.TemporaryDirectory() as temporary:

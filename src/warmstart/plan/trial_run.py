@@ -114,7 +114,8 @@ def run_trial(recipe: Recipe, folder: Path) -> TrialRun:
     ticks = clock.bars["training"]
     read = as_stream(part.task, part.rows)
     sampler, _ = count_steps(read, part.settings)
-    shapes = [shape for _ in range(int(part.settings.epochs or 1)) for shape in batch_shapes(read, sampler)]
+    per_text = part.settings.slices_per_text
+    shapes = [shape for _ in range(int(part.settings.epochs or 1)) for shape in batch_shapes(read, sampler, per_text)]
     steps = [
         TimedStep(shape, then.time - now.time, then.cpu_seconds - now.cpu_seconds)
         for shape, now, then in zip(shapes, ticks, ticks[1:], strict=False)
@@ -147,7 +148,7 @@ def _part(ready: PreparedTraining) -> PreparedTraining:
     full = max(map(len, batches))
     if not ready.settings.batch_tokens:  # rows of a smaller batch would be regrouped with the others
         batches = [batch for batch in batches if len(batch) == full]
-    shapes = batch_shapes(ready.rows, batches)
+    shapes = batch_shapes(ready.rows, batches, ready.settings.slices_per_text)
     order = sorted(range(len(batches)), key=lambda number: (shapes[number].tokens, shapes[number].length))
     chosen = [batches[order[index]] for index in evenly_spaced(len(order), BATCHES)]
     rows = ready.rows.select([row for batch in chosen for row in batch])

@@ -113,9 +113,10 @@ def workload_of(recipe: Recipe, resolve: ResolvePrecision, folder: Path, progres
     sampler, steps = count_steps(rows, settings)
     batches = steps * int(settings.trainer.get("gradient_accumulation_steps", 1))
     chosen = list(itertools.islice(sampler, batches))
-    shapes = batch_shapes(rows, chosen)
+    shapes = batch_shapes(rows, chosen, settings.slices_per_text)
     lengths = row_lengths(encoded["train"])
-    tokens = sum(shape.tokens for shape in shapes) if isinstance(rows, StreamRows) else lengths_of(lengths, chosen)
+    padded = isinstance(rows, StreamRows) or settings.slices_per_text is not None
+    tokens = sum(shape.tokens for shape in shapes) if padded else lengths_of(lengths, chosen)
     forward = {name: model.forward.total(batch_shapes(part, _singly(part))) for name, part in encoded.items()}
     epochs = math.ceil(batches / len(sampler))
     dev = 1 + (epochs if settings.early_stopping_patience else 0)

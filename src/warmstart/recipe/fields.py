@@ -168,9 +168,10 @@ class DataOptions(Options):
 class WindowOptions(Options):
     """Which tokens of a text the encoder sees."""
 
-    method: Literal["head", "tail", "head+tail", "slices"] = "head"
+    method: Literal["auto", "head", "tail", "head+tail", "slices"] = "auto"
     """What the encoder sees of a text that is too long: its `head`, its `tail`, both (`head+tail`), or all of it, in
-    `slices` whose vectors are pooled. In a pair that is too long, the longer text is truncated first, then both
+    `slices` whose vectors are pooled. `auto`: `head`, or `slices` where a rule
+    for few long texts says so. In a pair that is too long, the longer text is truncated first, then both
     equally; with `slices`, the second text is sliced, and the head of the first is repeated in each slice, where it
     takes up at most half of the tokens."""
     max_tokens: Annotated[int, Field(ge=4)] | None = None
@@ -179,6 +180,8 @@ class WindowOptions(Options):
     head_tokens: Annotated[int, Field(ge=1)] | None = None
     """With `head+tail`, how many tokens come from the head; the rest come from the tail. Default: 128 of 510, as in Sun
     et al. (2019), and the same proportion, rounded up, for other lengths."""
+    slice_tokens: Annotated[int, Field(ge=4)] | None = None
+    """With `slices`, how many tokens each slice has, including special tokens. Default: `max_tokens`."""
     overlap: Annotated[int, Field(ge=0)] | None = None
     """With `slices`, how many tokens each slice shares with the one before it. Default: 0, but a quarter of the window
     for `tag` and `span`, which read long texts in overlapping windows whatever the `method`. `masked` also reads long
@@ -197,10 +200,24 @@ class WindowOptions(Options):
                 f"slice_pooling: found {self.slice_pooling}, but method is {self.method}; "
                 "set method: slices, or leave slice_pooling out"
             )
+        if self.slice_tokens is not None and self.method not in {"slices", "auto"}:
+            raise ValueError(
+                f"slice_tokens: found {self.slice_tokens}, but method is {self.method}; "
+                "set method: slices, or leave slice_tokens out"
+            )
+        if self.slice_tokens is not None and self.slice_tokens > (self.max_tokens or self.slice_tokens):
+            raise ValueError(f"slice_tokens: found {self.slice_tokens}, but max_tokens is {self.max_tokens}; lower it")
         # Whether an overlap without slices makes sense depends on the task.
         if self.method == "slices" or self.overlap is None:
-            windows.Window(self.max_tokens or 1, self.method, self.head_tokens, self.overlap or 0, self.max_slices)
+            windows.Window(
+                self.max_tokens or 1, self.method_or_head, self.head_tokens, self.overlap or 0, self.max_slices
+            )
         return self
+
+    @property
+    def method_or_head(self) -> str:
+        """The method, which is `head` where no rule has decided otherwise."""
+        return "head" if self.method == "auto" else self.method
 
 
 class LoraOptions(Options):

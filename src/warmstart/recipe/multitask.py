@@ -59,7 +59,8 @@ class MultitaskOptions(Options, serialize_by_alias=True):
                     raise ValueError(f"{section}.{name}: belongs to one task; put it into the recipe of that task")
         if self.layers.freeze == "encoder":
             raise ValueError("layers.freeze: found encoder, which leaves nothing to share; expected a number of layers")
-        refused = {"batch_tokens": None, "r_drop": 0.0, "loss": "auto", "early_stopping_patience": None}
+        unset = dict.fromkeys(("batch_tokens", "slices_per_text", "early_stopping_patience"))
+        refused = {**unset, "r_drop": 0.0, "loss": "auto"}
         for name in (name for name, none in refused.items() if getattr(self.training, name) != none):
             raise ValueError(
                 f"training.{name}: found {getattr(self.training, name)}; multi-task training "

@@ -60,6 +60,9 @@ class TrainingOptions(Options):
     """Rows per optimizer step, in each process."""
     batch_tokens: Annotated[int, Field(ge=1)] | None = None
     """Instead of `batch_size`: tokens per optimizer step, in each process, filled with rows of similar length."""
+    slices_per_text: Annotated[int, Field(ge=1)] | None = None
+    """With `window.method: slices`, how many slices of each text an epoch trains on, drawn at random. Default: all of
+    them."""
     batching: Literal["by-length", "random"] = "by-length"
     """How rows are batched: `by-length`, rows of similar length together, so that there is little padding; or at
     `random`."""

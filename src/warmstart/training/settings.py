@@ -67,6 +67,7 @@ class Settings:
     max_steps: int | None = None
     batch_size: int = 32
     batch_tokens: int | None = None
+    slices_per_text: int | None = None
     batching: str = "by-length"
     optimizer: str = "adamw"
     weight_decay: float = 0.01

@@ -32,6 +32,7 @@ from warmstart.training.callbacks.gradual_unfreezing import count_phases
 from warmstart.training.carried_state import CarriedState
 from warmstart.training.checkpoint_state import StateDict, TrainingState, random_state, set_random_state
 from warmstart.training.checkpoints import CheckpointPolicy
+from warmstart.training.drawn_slices import draw_slices
 from warmstart.training.job import CARRIED, StatefulCallback, TrainingJob
 from warmstart.training.r_drop import divergence, duplicate_batch
 from warmstart.training.schedules import Phases, make_scheduler
@@ -60,6 +61,8 @@ def collate(job: TrainingJob, epochs: int, features: list[JsonObject]) -> Batch:
     if isinstance(job.task, VariesByEpoch):
         epoch = features[0]["epoch"]
         features = list(job.task.features_for_epoch(features, job.tokenizer, job.settings.seed, epoch, epochs))
+    if job.settings.slices_per_text is not None:
+        features = draw_slices(features, job.settings.slices_per_text, job.settings.seed)
     batch = {**job.task.collate(features, job.tokenizer), "row": rows}
     if "is_first" in features[0]:
         batch["is_first"] = torch.tensor([feature["is_first"] for feature in features])
