@@ -152,7 +152,9 @@ def main() -> None:
                 kept.write("attention", figures)
     if args.write:
         plot(figures, ROOT / "docs" / "results" / "attention.svg")
-        write_page("attention", "Attention patterns, before and after fine-tuning", "make results-attention", page(figures))
+        write_page(
+            "attention", "Attention patterns, before and after fine-tuning", "make results-attention", page(figures)
+        )
     finish(figures)
 
 

@@ -18,7 +18,7 @@ body { margin: 0 auto; padding: 1.25rem; max-width: 76rem; background: var(--pap
 h1 { font-size: 1.7rem; margin: 0 0 .5rem; } h2 { font-size: 1.2rem; margin: 2rem 0 .5rem; }
 .note { color: var(--muted); max-width: 50rem; }
 .box { overflow-x: auto; max-width: 100%; }
-table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; white-space: nowrap; }
 th, td { padding: .2rem .45rem; text-align: right; font-weight: 400; border-bottom: 1px solid var(--line); }
 th { color: var(--muted); }
 .map { display: block; width: 5rem; height: 5rem; image-rendering: pixelated; border: 1px solid #8884; }
