@@ -150,7 +150,10 @@ def _maps(
     maps = next(inspector.maps([shown]))
     words = " ".join(maps.tokens)
     patterns = {one.head: one.pattern for one in result.statistics.heads}
-    note = f"A row is a token that attends, a column one that is attended to; what stands out most is attended to most. The text: {words[:300]}"
+    note = (
+        "A row is a token that attends, a column one that is attended to; what stands out most is attended to most. "
+        f"The text: {words[:300]}"
+    )
     yield PageSection("All heads on one text", thumbnails(maps, patterns), note)
     if head is not None:
         chosen = parse_switches(head).heads
