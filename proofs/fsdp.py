@@ -1,7 +1,7 @@
 """Sharded training: the memory of a process beside DDP's, SIGKILL and resume, another number of processes, the folder.
 
-An encoder of 109 million parameters is fine-tuned for a few steps by two processes and by four, copied to each (DDP) and
-sharded over them (FSDP2). Sharded runs are killed and resumed, a run of two processes is resumed by four, and the model
+An encoder of 109 million parameters is fine-tuned for a few steps by two processes and by four, copied to each (DDP)
+and sharded over them (FSDP2). Sharded runs are killed and resumed, a run of two processes is resumed by four, and the model
 folder is opened in plain transformers. A tiny encoder is killed more often.
 """
 
@@ -25,7 +25,6 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
-import tiny_fit  # finds the tests' tiny encoders
 import warmstart
 from common import finish, weights
 from fsdp_memory import Meter, peak_bytes
@@ -161,7 +160,7 @@ def of_size(fit: ShardedFit, processes: int, phases: tuple[str, ...]) -> dict[st
     plain = transformers.AutoModelForSequenceClassification.from_pretrained(whole / "model")
     noted = {name: Meter.read(run) for name, run in (("ddp", copied), ("fsdp", whole))}
     figures = {
-        "memory": {name: meters for name, meters in noted.items()},
+        "memory": noted,
         "from_ddp": largest_difference(copied, whole),
         "logits": float((logits(plain) - load_file(whole / "logits.safetensors")["logits"]).abs().max()),
         "kills": len(phases),
@@ -185,7 +184,7 @@ def tiny_kills(folder: Path, count: int) -> int:
     """How many of so many killed runs of a tiny encoder, of two processes and four in turn, end as whole ones."""
     fit = ShardedFit(folder, str(save_tiny(folder / "encoder")), epochs=3)
     draw = random.Random(0)
-    whole = {processes: fit.run(folder / f"fsdp-{processes}", processes) for processes in (2, 4)[: max(count, 1)]}
+    whole = {processes: fit.run(folder / f"fsdp-{processes}", processes) for processes in (2, 4)[:count]}
     cases = [((2, 4)[number % 2], PHASES[number // 2 % 3], draw.uniform(0, 0.2)) for number in range(count)]
     return sum(killed(fit, whole[processes], processes, phase, delay) for processes, phase, delay in cases)
 
@@ -196,6 +195,9 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=12, help="kills of the tiny encoder (default 12)")
     parser.add_argument("--model", default="mpnet-base", help="the encoder, or tiny (default mpnet-base)")
     parser.add_argument("--processes", default="2,4", help="numbers of processes (default 2,4)")
+    parser.add_argument(
+        "--kills", type=int, default=3, help="kills of the encoder with the fewest processes (default 3)"
+    )
     parser.add_argument("--write", action="store_true", help="write the results page in docs/results/")
     args = parser.parse_args()
     numbers = [int(number) for number in args.processes.split(",")]
@@ -207,11 +209,13 @@ def main() -> None:
         # Without dropout, so that another number of processes computes the same.
         still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
         tiny = args.model == "tiny"
-        encoder = save_tiny(folder / "encoder", **still) if tiny else without_dropout(weights(args.model), folder, still)
+        encoder = (
+            save_tiny(folder / "encoder", **still) if tiny else without_dropout(weights(args.model), folder, still)
+        )
         figures: dict[str, Any] = {"model": args.model, "libraries_mb": round(peak_bytes() / 1e6)}
         fit = ShardedFit(folder, str(encoder))
         for number in numbers:
-            figures[str(number)] = of_size(fit, number, PHASES[: 3 if number == numbers[0] else 1])
+            figures[str(number)] = of_size(fit, number, PHASES[: args.kills if number == numbers[0] else 1])
             print(json.dumps(figures), flush=True)
         figures["other_number"] = other_number(fit, numbers[0], numbers[-1]) if len(numbers) > 1 else 0.0
         figures |= {"tiny_kills": args.n, "tiny_bit_equal": tiny_kills(small, args.n)}

@@ -47,7 +47,7 @@ class Ranks:
         """Wait until all have ended, and give the worst exit code."""
         while self.running:
             self.poll()
-            time.sleep(0.01)
+            time.sleep(0.05)
         os.kill(self.store, signal.SIGKILL)
         os.waitpid(self.store, 0)
         return max(map(abs, self.codes.values()))
@@ -62,7 +62,7 @@ class Ranks:
                 return False
             if deadline is None and ready():
                 deadline = time.monotonic() + delay
-            time.sleep(0.0005)
+            time.sleep(0.002)
         self.kill()
         self.wait()
         return True

@@ -116,7 +116,7 @@ RECIPE = _table(
         "training.precision": "mixed_precision half_precision torch_dtype dtype amp use_amp",
         "training.precision: fp16": "fp16 float16",
         "training.precision: bf16": "bf16 bfloat16",
-        "training.fsdp": "fsdp2 fsdp_config fsdp_version full_shard fully_shard fully_sharded zero3 zero_stage sharded_ddp",
+        "training.fsdp": "fsdp2 fsdp_config fsdp_version full_shard fully_shard zero3 zero_stage sharded_ddp",
         # Stages before the fine-tuning.
         "stages": "pretraining pretrain further_pretraining continued_pretraining dapt tapt multitask",
         # Checkpoints.

@@ -1,4 +1,4 @@
-"""Fully sharded data parallel training (FSDP2): each process holds a share of the weights, gradients and optimizer state.
+"""Fully sharded data parallel training (FSDP2): each process has a share of weights, gradients and optimizer state.
 
 Every block of the layer map is sharded by itself: its weights are gathered from all processes just before it is run,
 forward and backward, and freed afterwards. What is outside the blocks, as embeddings and head, is gathered for the
@@ -112,4 +112,3 @@ def check_fsdp(model: nn.Module, settings: Settings) -> None:
     for name, reason in _REFUSED.items():
         if settings.trainer.get(name):
             raise RecipeError(f"trainer.{name}: {reason}; leave it out, or training.fsdp")
-

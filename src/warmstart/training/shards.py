@@ -1,4 +1,4 @@
-"""The tensors of a checkpoint that no process holds whole: each writes its share, and any number of processes reads them.
+"""The tensors of a checkpoint that no process holds whole: each writes its share, and any number may read them.
 
 They are safetensors, written and read by `torch.distributed.checkpoint`.
 """
