@@ -1,8 +1,8 @@
 """Sharded training: the memory of a process beside DDP's, SIGKILL and resume, another number of processes, the folder.
 
 An encoder of 109 million parameters is fine-tuned for a few steps by two processes and by four, copied to each (DDP)
-and sharded over them (FSDP2). Sharded runs are killed and resumed, a run of two processes is resumed by four, and the model
-folder is opened in plain transformers. A tiny encoder is killed more often.
+and sharded over them (FSDP2). Sharded runs are killed and resumed, a run of two processes is resumed by four, and the
+model folder is opened in plain transformers. A tiny encoder is killed more often.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import json
 import os
 import random
 import shutil
+import signal
 import tempfile
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from safetensors.torch import load_file
 
 import warmstart
 from common import finish, weights
+from fsdp_kills import POINTS, kill_at
 from fsdp_memory import Meter, peak_bytes
 from fsdp_page import write
 from ranks import Ranks
@@ -36,7 +37,6 @@ from warmstart.training.checkpoint_state import load_state
 
 STEPS, ROWS = 4, 16
 """Optimizer steps, and rows of each over all processes."""
-PHASES = ("step", "save", "resume")
 
 
 class ShardedFit:
@@ -53,8 +53,9 @@ class ShardedFit:
             lines = "".join(f"{text},{label}\n" for text, label in rows)
             (folder / f"{name}.csv").write_text(f"text,label\n{lines}", encoding="utf-8")
 
-    def fit(self, out: Path, fsdp: bool, processes: int, *anyway: str) -> None:
+    def fit(self, out: Path, fsdp: bool, processes: int, point: str = "", anyway: tuple[str, ...] = ()) -> None:
         """Train, or go on, and note memory and the logits of the sharded model; in every process."""
+        kill_at(point)
         meter = Meter()
         warmstart.fit(
             model=self.model,
@@ -75,41 +76,32 @@ class ShardedFit:
         )
         meter.write(out, logits(meter.model))
 
-    def start(self, out: Path, processes: int, fsdp: bool = True, anyway: tuple[str, ...] = ()) -> Ranks:
-        """Start the processes."""
-        return Ranks(processes, partial(self.fit, out, fsdp, processes, *anyway))
-
     def run(self, out: Path, processes: int, fsdp: bool = True, anyway: tuple[str, ...] = ()) -> Path:
         """Train to the end."""
-        code = self.start(out, processes, fsdp, anyway).wait()
+        code = Ranks(processes, partial(self.fit, out, fsdp, processes, anyway=anyway)).wait()
         if code:
             raise SystemExit(f"{processes} processes ended with exit code {code}")
         print(f"{out.name}: done", flush=True)
         return out
 
-    def kill(self, out: Path, processes: int, phase: str, delay: float) -> None:
-        """Start, and kill in a phase, until the kill comes before the end."""
-        while True:
-            shutil.rmtree(out, ignore_errors=True)
-            if not self.start(out, processes).kill_when(reached(phase, out), delay):
-                continue
-            if phase != "resume" or self.start(out, processes).kill_when(lambda: True, delay):
-                return
+    def kill(self, out: Path, processes: int, point: str) -> None:
+        """Train until the kill at a point."""
+        for each in ("step", "resume") if point == "resume" else (point,):
+            ranks = Ranks(processes, partial(self.fit, out, True, processes, each))
+            ranks.wait()
+            if -signal.SIGKILL not in ranks.codes.values():
+                raise SystemExit(f"{processes} processes were not killed at {each}")
 
+    def kill_some_time(self, out: Path, processes: int, latest: float, draw: random.Random) -> None:
+        """Train, and kill at a random time after the first checkpoint, until that is before the end."""
 
-def reached(phase: str, run: Path) -> Callable[[], bool]:
-    """Whether a run is in a phase: after its first checkpoint, or while its second is written."""
-    folder = run / "checkpoints"
-    saved = partial(any_of, folder, "step-*/manifest.json")
-    return saved if phase != "save" else lambda: saved() and any_of(folder, ".step-*/shards/*")
+        def has_saved() -> bool:
+            return next(out.glob("checkpoints/step-*/manifest.json"), None) is not None
 
-
-def any_of(folder: Path, pattern: str) -> bool:
-    """Whether a folder has something of this name; not where it is not there, or is removed meanwhile."""
-    try:
-        return next(folder.glob(pattern), None) is not None
-    except FileNotFoundError:
-        return False
+        started = Ranks(processes, partial(self.fit, out, True, processes))
+        while not started.kill_when(has_saved, draw.uniform(0, latest)):
+            shutil.rmtree(out)
+            started = Ranks(processes, partial(self.fit, out, True, processes))
 
 
 @torch.no_grad()
@@ -144,16 +136,21 @@ def largest_difference(run: Path, other: Path) -> float:
     return max(float((one[name] - two[name]).abs().max()) for name in one)
 
 
-def killed(fit: ShardedFit, whole: Path, processes: int, phase: str, delay: float) -> bool:
-    """Whether a run that is killed in a phase ends as the whole one."""
-    run = whole.with_name("killed")
-    fit.kill(run, processes, phase, delay)
+def ends_equal(fit: ShardedFit, run: Path, processes: int, whole: Path) -> bool:
+    """Whether a run that was killed ends as the whole one."""
     same = is_bit_equal(fit.run(run, processes), whole)
     shutil.rmtree(run)
     return same
 
 
-def of_size(fit: ShardedFit, processes: int, phases: tuple[str, ...]) -> dict[str, Any]:
+def killed(fit: ShardedFit, whole: Path, processes: int, point: str) -> bool:
+    """Whether a run that is killed at a point ends as the whole one."""
+    run = whole.with_name("killed")
+    fit.kill(run, processes, point)
+    return ends_equal(fit, run, processes, whole)
+
+
+def of_size(fit: ShardedFit, processes: int, points: tuple[str, ...]) -> dict[str, Any]:
     """DDP and FSDP with a number of processes: memory, differences, and whether killed runs end as whole ones."""
     copied = fit.run(fit.folder / f"ddp-{processes}", processes, fsdp=False)
     whole = fit.run(fit.folder / f"fsdp-{processes}", processes)
@@ -163,8 +160,8 @@ def of_size(fit: ShardedFit, processes: int, phases: tuple[str, ...]) -> dict[st
         "memory": noted,
         "from_ddp": largest_difference(copied, whole),
         "logits": float((logits(plain) - load_file(whole / "logits.safetensors")["logits"]).abs().max()),
-        "kills": len(phases),
-        "bit_equal": sum(killed(fit, whole, processes, phase, 0.05) for phase in phases),
+        "kills": len(points),
+        "bit_equal": sum(killed(fit, whole, processes, point) for point in points),
     }
     shutil.rmtree(copied)
     return figures
@@ -173,7 +170,7 @@ def of_size(fit: ShardedFit, processes: int, phases: tuple[str, ...]) -> dict[st
 def other_number(fit: ShardedFit, first: int, then: int) -> float:
     """How far a run that one number of processes began and another ended is from a run of the second number alone."""
     run, out = fit.folder / f"fsdp-{then}", fit.folder / "moved"
-    fit.kill(out, first, "step", 0.05)
+    fit.kill(out, first, "step")
     fit.run(out, then, anyway=("processes", "recipe.training.batch_size"))
     difference = largest_difference(run, out)
     shutil.rmtree(out)
@@ -181,22 +178,25 @@ def other_number(fit: ShardedFit, first: int, then: int) -> float:
 
 
 def tiny_kills(folder: Path, count: int) -> int:
-    """How many of so many killed runs of a tiny encoder, of two processes and four in turn, end as whole ones."""
-    fit = ShardedFit(folder, str(save_tiny(folder / "encoder")), epochs=3)
-    draw = random.Random(0)
+    """How many of so many runs of a tiny encoder, killed at random times, end as whole ones."""
+    fit, draw = ShardedFit(folder, str(save_tiny(folder / "encoder")), epochs=3), random.Random(0)
     whole = {processes: fit.run(folder / f"fsdp-{processes}", processes) for processes in (2, 4)[:count]}
-    cases = [((2, 4)[number % 2], PHASES[number // 2 % 3], draw.uniform(0, 0.2)) for number in range(count)]
-    return sum(killed(fit, whole[processes], processes, phase, delay) for processes, phase, delay in cases)
+    equal = 0
+    for number in range(count):
+        processes, run = (2, 4)[number % 2], folder / "killed"
+        fit.kill_some_time(run, processes, 1.0, draw)
+        equal += ends_equal(fit, run, processes, whole[processes])
+    return equal
 
 
 def main() -> None:
     """Prove and report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--n", type=int, default=12, help="kills of the tiny encoder (default 12)")
+    parser.add_argument("--n", type=int, default=6, help="kills of the tiny encoder at random times (default 6)")
     parser.add_argument("--model", default="mpnet-base", help="the encoder, or tiny (default mpnet-base)")
     parser.add_argument("--processes", default="2,4", help="numbers of processes (default 2,4)")
     parser.add_argument(
-        "--kills", type=int, default=3, help="kills of the encoder with the fewest processes (default 3)"
+        "--kills", type=int, default=4, help="points at which the fewest processes are killed (default 4)"
     )
     parser.add_argument("--write", action="store_true", help="write the results page in docs/results/")
     args = parser.parse_args()
@@ -215,7 +215,8 @@ def main() -> None:
         figures: dict[str, Any] = {"model": args.model, "libraries_mb": round(peak_bytes() / 1e6)}
         fit = ShardedFit(folder, str(encoder))
         for number in numbers:
-            figures[str(number)] = of_size(fit, number, PHASES[: args.kills if number == numbers[0] else 1])
+            points = POINTS[: args.kills if number == numbers[0] else 1]
+            figures[str(number)] = of_size(fit, number, points)
             print(json.dumps(figures), flush=True)
         figures["other_number"] = other_number(fit, numbers[0], numbers[-1]) if len(numbers) > 1 else 0.0
         figures |= {"tiny_kills": args.n, "tiny_bit_equal": tiny_kills(small, args.n)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -21,16 +22,17 @@ class Meter:
 
     def __init__(self) -> None:
         self.model: Any = None
-        self.kept, self.peak = 0, 0
-        meter = self
+        self.kept = self.loading = self.training = 0
+        meter, steps = self, itertools.count(1)
 
         def step(trainer: WarmstartTrainer, model: Any, inputs: Any, items: object = None) -> torch.Tensor:
-            if meter.model is None:
+            number = next(steps)
+            if number == 1:
+                meter.model, meter.loading = trainer.model, peak_bytes()
                 _reset_peak()
             loss = _STEP(trainer, model, inputs, items)
-            meter.model = trainer.model
-            meter.kept = max(meter.kept, _kept_bytes(trainer))
-            meter.peak = peak_bytes()
+            if number == 2:  # from here on there is an optimizer state; nothing was saved yet
+                meter.kept, meter.training = _kept_bytes(trainer), peak_bytes()
             return loss
 
         WarmstartTrainer.training_step = step  # type: ignore[method-assign]
@@ -38,7 +40,8 @@ class Meter:
     def write(self, run: Path, logits: torch.Tensor) -> None:
         """Write what was noted beside the run's files, and from the main process the logits."""
         rank = os.environ["RANK"]
-        noted = {"kept_mb": round(self.kept / 1e6, 2), "training_mb": round(self.peak / 1e6)}
+        peaks = {"loading": self.loading, "training": self.training, "saving": peak_bytes()}
+        noted = {"kept_mb": round(self.kept / 1e6, 3), **{f"{name}_mb": round(peaks[name] / 1e6) for name in peaks}}
         (run / f"memory-{rank}.json").write_text(json.dumps(noted), encoding="utf-8")
         if rank == "0":
             save_file({"logits": logits}, run / "logits.safetensors")

@@ -25,35 +25,35 @@ class Ranks:
         port, self.store = _start_store()
         self.running = {_fork(function, number, count, port): number for number in range(count)}
         self.codes: dict[int, int] = {}
+        """Exit codes of those that ended by themselves; that of a signal is negative."""
 
-    def poll(self) -> bool:
-        """Whether all go on or have ended well; where one has not, the others are ended."""
+    def poll(self) -> None:
+        """Look who has ended; where one has ended badly, the others are ended too."""
         for process in list(self.running):
             ended, status = os.waitpid(process, os.WNOHANG)
             if ended:
                 self.codes[self.running.pop(process)] = os.waitstatus_to_exitcode(status)
         if any(self.codes.values()):
             self.kill()
-        return not any(self.codes.values())
 
     def kill(self) -> None:
         """SIGKILL to all of them."""
-        for process, number in self.running.items():
+        for process in self.running:
             os.kill(process, signal.SIGKILL)
-            self.codes[number] = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+            os.waitpid(process, 0)
         self.running = {}
 
     def wait(self) -> int:
-        """Wait until all have ended, and give the worst exit code."""
+        """Wait until all have ended, and give the largest exit code, 0 where all ended well or were killed here."""
         while self.running:
             self.poll()
             time.sleep(0.05)
         os.kill(self.store, signal.SIGKILL)
         os.waitpid(self.store, 0)
-        return max(map(abs, self.codes.values()))
+        return max(map(abs, self.codes.values()), default=0)
 
     def kill_when(self, ready: Callable[[], bool], delay: float) -> bool:
-        """SIGKILL to one process `delay` seconds after something is so, then to all; False if they ended before."""
+        """SIGKILL to all `delay` seconds after something is so; False if they ended before."""
         deadline = None
         while deadline is None or time.monotonic() < deadline:
             self.poll()
