@@ -13,6 +13,7 @@ import os
 import random
 import shutil
 import signal
+import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -25,8 +26,11 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
+from common import ROOT, finish, weights
+
+sys.path.insert(0, str(ROOT / "tests"))
+
 import warmstart
-from common import finish, weights
 from fsdp_kills import POINTS, kill_at
 from fsdp_memory import Meter, peak_bytes
 from fsdp_page import write
@@ -35,7 +39,9 @@ from small import reviews
 from tiny import save_tiny
 from warmstart.training.checkpoint_state import load_state
 
-STEPS, ROWS = 4, 16
+torch.set_num_threads(1)
+
+STEPS, ROWS = 4, 8
 """Optimizer steps, and rows of each over all processes."""
 
 
