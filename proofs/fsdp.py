@@ -61,8 +61,8 @@ class ShardedFit:
 
     def fit(self, out: Path, fsdp: bool, processes: int, point: str = "", anyway: tuple[str, ...] = ()) -> None:
         """Train, or go on, and note memory and the logits of the sharded model; in every process."""
-        kill_at(point)
         meter = Meter()
+        kill_at(point)
         warmstart.fit(
             model=self.model,
             train=str(self.folder / "train.csv"),

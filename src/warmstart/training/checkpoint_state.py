@@ -145,6 +145,13 @@ class _Tensors:
 
     whole: dict[str, torch.Tensor] = field(default_factory=dict)
     sharded: dict[str, DTensor] = field(default_factory=dict)
+    _places: set[int] = field(default_factory=set)
+
+    def add_sharded(self, name: str, value: DTensor) -> None:
+        """Add a sharded tensor; as a copy if it is one that was added already, as tied weights are."""
+        place = value.to_local().data_ptr()
+        self.sharded[name] = value.detach().clone() if place in self._places else value.detach()
+        self._places.add(place)
 
 
 def _pack(value: object, name: str, tensors: _Tensors) -> Json:
@@ -153,7 +160,7 @@ def _pack(value: object, name: str, tensors: _Tensors) -> Json:
         tensors.whole[name] = torch.from_numpy(value)
         return {"array": name}
     if isinstance(value, DTensor):
-        tensors.sharded[name] = value.detach()
+        tensors.add_sharded(name, value)
         return {"sharded": name}
     if isinstance(value, torch.Tensor):
         # A copy of its own: safetensors refuses tensors that share memory, as tied weights do.
