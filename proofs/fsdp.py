@@ -156,18 +156,15 @@ def killed(fit: ShardedFit, whole: Path, processes: int, point: str) -> bool:
     return ends_equal(fit, run, processes, whole)
 
 
-def of_size(fit: ShardedFit, processes: int, points: tuple[str, ...]) -> dict[str, Any]:
-    """DDP and FSDP with a number of processes: memory, differences, and whether killed runs end as whole ones."""
+def compared(fit: ShardedFit, processes: int) -> dict[str, Any]:
+    """DDP and FSDP with a number of processes: memory, and how far the results are apart."""
     copied = fit.run(fit.folder / f"ddp-{processes}", processes, fsdp=False)
     whole = fit.run(fit.folder / f"fsdp-{processes}", processes)
     plain = transformers.AutoModelForSequenceClassification.from_pretrained(whole / "model")
-    noted = {name: Meter.read(run) for name, run in (("ddp", copied), ("fsdp", whole))}
     figures = {
-        "memory": noted,
+        "memory": {name: Meter.read(run) for name, run in (("ddp", copied), ("fsdp", whole))},
         "from_ddp": largest_difference(copied, whole),
         "logits": float((logits(plain) - load_file(whole / "logits.safetensors")["logits"]).abs().max()),
-        "kills": len(points),
-        "bit_equal": sum(killed(fit, whole, processes, point) for point in points),
     }
     shutil.rmtree(copied)
     return figures
@@ -221,8 +218,12 @@ def main() -> None:
         figures: dict[str, Any] = {"model": args.model, "libraries_mb": round(peak_bytes() / 1e6)}
         fit = ShardedFit(folder, str(encoder))
         for number in numbers:
-            points = POINTS[: args.kills if number == numbers[0] else 1]
-            figures[str(number)] = of_size(fit, number, points)
+            figures[str(number)] = compared(fit, number)
+            print(json.dumps(figures), flush=True)
+        for number in numbers:
+            points, whole = POINTS[: args.kills if number == numbers[0] else 1], folder / f"fsdp-{number}"
+            equal = sum(killed(fit, whole, number, point) for point in points)
+            figures[str(number)] |= {"kills": len(points), "bit_equal": equal}
             print(json.dumps(figures), flush=True)
         figures["other_number"] = other_number(fit, numbers[0], numbers[-1]) if len(numbers) > 1 else 0.0
         figures |= {"tiny_kills": args.n, "tiny_bit_equal": tiny_kills(small, args.n)}
@@ -232,13 +233,10 @@ def main() -> None:
 
 
 def without_dropout(model: str, folder: Path, changes: dict[str, float]) -> Path:
-    """A copy of an encoder's folder, as links, whose config has no dropout."""
+    """A copy of an encoder's folder whose config has no dropout."""
     copy = folder / "encoder"
-    copy.mkdir()
-    for path in Path(model).iterdir():
-        if path.name != "config.json":
-            (copy / path.name).symlink_to(path.resolve())
-    config = json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
+    shutil.copytree(model, copy, ignore=shutil.ignore_patterns("onnx", "openvino", "*.bin", "*.h5", "*.ot"))
+    config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
     (copy / "config.json").write_text(json.dumps(config | changes), encoding="utf-8")
     return copy
 
