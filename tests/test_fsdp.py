@@ -1,5 +1,7 @@
 """What does not go with sharded weights is refused in words, before anything is trained or written."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from transformers import BertConfig, BertForSequenceClassification
@@ -10,6 +12,12 @@ from warmstart.recipe import make_recipe
 from warmstart.training.checkpoint_state import TrainingState, load_state, save_state
 from warmstart.training.fsdp import check_fsdp, mesh_of
 from warmstart.training.settings import Settings
+
+
+def tiny_model():
+    sizes = {"vocab_size": 9, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1}
+    return BertForSequenceClassification(BertConfig(**sizes, intermediate_size=4))
+
 
 DATA = {"model": "none", "data.train": "reviews.csv"}
 
@@ -54,12 +62,20 @@ def test_a_single_process_is_refused_with_the_command_for_several(encoder, files
 )
 def test_arguments_of_the_trainer_that_were_not_tested_are_refused(trainer, message):
     with pytest.raises(RecipeError, match=message):
-        check_fsdp(torch.nn.Linear(1, 1), Settings(fsdp=True, trainer=trainer))
+        check_fsdp(tiny_model(), SimpleNamespace(name="classify"), Settings(fsdp=True, trainer=trainer))
 
 
-def test_recurrent_layers_are_refused():
+def test_models_and_losses_that_are_not_sharded_are_refused():
+    task = SimpleNamespace(name="rank")
+    with pytest.raises(RecipeError, match="models of rank are not sharded yet; leave it out"):
+        check_fsdp(torch.nn.Linear(1, 1), task, Settings(fsdp=True))
+    recurrent = tiny_model()
+    recurrent.lstm = torch.nn.LSTM(2, 2)
     with pytest.raises(RecipeError, match="recurrent layers are not sharded"):
-        check_fsdp(torch.nn.LSTM(2, 2), Settings(fsdp=True))
+        check_fsdp(recurrent, task, Settings(fsdp=True))
+    task.crf = torch.nn.Linear(1, 1)
+    with pytest.raises(RecipeError, match=r"task\.crf: the loss reads its weights outside of the model"):
+        check_fsdp(tiny_model(), task, Settings(fsdp=True))
 
 
 def test_a_checkpoint_without_shards_is_refused_where_weights_are_sharded(tmp_path):
@@ -70,5 +86,4 @@ def test_a_checkpoint_without_shards_is_refused_where_weights_are_sharded(tmp_pa
 
 
 def test_a_plain_model_has_no_mesh():
-    config = BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=1, intermediate_size=4)
-    assert mesh_of(BertForSequenceClassification(config)) is None
+    assert mesh_of(tiny_model()) is None

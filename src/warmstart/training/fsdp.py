@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
+import transformers
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, init_device_mesh
@@ -21,6 +22,7 @@ from warmstart.errors import RecipeError
 from warmstart.models.layer_map import LayerMap
 from warmstart.runtime import processes
 from warmstart.training.settings import Settings
+from warmstart.training.trainable_task import TrainableTask
 
 if TYPE_CHECKING:
     from torch.distributed.tensor import DeviceMesh
@@ -96,8 +98,15 @@ def mesh_of(model: nn.Module) -> DeviceMesh | None:
     return next((weights.device_mesh for weights in model.parameters() if isinstance(weights, DTensor)), None)
 
 
-def check_fsdp(model: nn.Module, settings: Settings) -> None:
-    """Refuse settings and models that do not go with sharded weights."""
+def check_fsdp(model: nn.Module, task: TrainableTask, settings: Settings) -> None:
+    """Refuse settings, tasks and models that do not go with sharded weights."""
+    if not isinstance(model, transformers.PreTrainedModel):
+        raise RecipeError(f"training.fsdp: found true, but models of {task.name} are not sharded yet; leave it out")
+    for name in (name for name, value in vars(task).items() if isinstance(value, nn.Module)):
+        raise RecipeError(
+            f"task.{name}: the loss reads its weights outside of the model, where they are not sharded; leave it out, "
+            "or training.fsdp"
+        )
     if any(isinstance(module, nn.RNNBase) for module in model.modules()):
         raise RecipeError(
             "training.fsdp: found true, but recurrent layers are not sharded; leave it out, or choose another "

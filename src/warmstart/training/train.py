@@ -130,7 +130,7 @@ def check_training(job: TrainingJob, has_dev: bool) -> None:
     stateful_callbacks(settings, TrainingHooks(evaluate=(lambda: 0.0) if has_dev else None))
     task.loss(settings.label_smoothing)
     if settings.fsdp:
-        check_fsdp(job.model, settings)
+        check_fsdp(job.model, task, settings)
     if settings.batch_tokens and isinstance(job.rows, StreamRows):
         raise RecipeError("training.batch_tokens: streams have no lengths to group by; set training.batch_size")
     if settings.batch_tokens and not isinstance(job.rows, MultiTaskRows):
