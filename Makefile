@@ -145,6 +145,10 @@ proof-kill-recurrent:  ## SIGKILL at N= instants of a recurrent language model's
 proof-kill-defaults:  ## SIGKILL while fit embeds, compares, chooses and trains (N= kills): the same choice and weights.
 	@$(PROOF) proofs/kill_defaults.py $(SIZE)
 
+.PHONY: proof-fsdp
+proof-fsdp:  ## Sharded training with 2 and 4 processes: memory beside DDP's, SIGKILL (N= more with a tiny encoder), the folder.
+	@$(PROOF) proofs/fsdp.py $(SIZE)
+
 .PHONY: proof-first-minutes
 proof-first-minutes:  ## What a new user types, right and wrong (N= things): the answer, the exit code, the time.
 	@$(PROOF) proofs/first_minutes.py $(SIZE)

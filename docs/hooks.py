@@ -317,7 +317,7 @@ _GALLERY = {
     "Speed": "train step overhead predict features plan memory corpus long long-recurrent",
     "Published tables, redone": "studies domains feature-based glue layer-rates layers learning-curves multitask "
     "practitioner pretraining-steps relations steadiness truncation",
-    "Reliability": "simulation kill kill-defaults kill-recurrent three-stages sweep exactly-once outage corrupt verify "
+    "Reliability": "simulation kill kill-defaults kill-recurrent fsdp three-stages sweep exactly-once outage corrupt verify "
     "full-disk order same-answers readers faults first-minutes import report site unchanged",
     "Security": "hostile secrets server",
 }

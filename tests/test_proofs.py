@@ -18,6 +18,17 @@ def test_killed_trainings_of_a_recurrent_model_end_bit_equal(prove):
     assert figures["bit_equal"] == figures["runs"] == 2
 
 
+def test_sharded_runs_end_bit_equal_and_are_smaller(prove):
+    figures = prove("fsdp", 0, "--model", "tiny", "--processes", "2,4", "--kills", "1")
+    for number in ("2", "4"):
+        size = figures[number]
+        assert size["bit_equal"] == size["kills"]
+        assert size["memory"]["ddp"]["kept_mb"] > 0.9 * int(number) * size["memory"]["fsdp"]["kept_mb"]
+        assert size["from_ddp"] < 1e-6
+        assert size["logits"] < 1e-6
+    assert figures["other_number"] < 1e-6
+
+
 def test_no_corruption_is_silent(prove):
     found = prove("corrupt", 40)
     assert found["tried"] > 30

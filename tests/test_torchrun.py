@@ -1,4 +1,7 @@
-"""Two processes learn what one learns from the same steps, no row twice, and go on to the bit after a stop."""
+"""Two processes learn what one learns from the same steps, no row twice, and go on to the bit after a stop.
+
+So they do where weights are sharded over them (FSDP), with what else a recipe may ask for.
+"""
 
 import json
 import subprocess
@@ -21,19 +24,26 @@ ORDERS = {
     "frozen": {"batching": "by-length"},
     "masked": {"batching": "by-length"},
     "contrastive": {"loss": "supervised-contrastive"},
+    "fsdp": {"fsdp": True, "average_last_epochs": 2},
+    "fsdp-masked": {"fsdp": True},
+    "fsdp-dropout": {"fsdp": True, "r_drop": 1.0, "dropout_kernel": "fast", "early_stopping_patience": 3},
+    "fsdp-contrastive": {"fsdp": True, "loss": "supervised-contrastive"},
+    "fsdp-lora": {"fsdp": True},
 }
+MASKED = {"name": "masked", "objective": "mlm+sop", "mlm_probability": [0.1, 0.5], "masking": "whole-word"}
 MORE = {
     "unfreezing": {"layers": {"unfreeze": "gradual"}},
     "frozen": {"layers": {"freeze": "encoder"}, "head": {"type": "bilstm"}},
     # Two means, one over tokens and one over pairs, of which no two batches have as many.
-    "masked": {
-        "task": {"name": "masked", "objective": "mlm+sop", "mlm_probability": [0.1, 0.5], "masking": "whole-word"},
-        "trainer": {"logging_steps": 2},
-    },
+    "masked": {"task": MASKED, "trainer": {"logging_steps": 2}},
     "contrastive": {"head": {"type": "linear"}},
+    "fsdp": {"layers": {"lr_decay": 0.8, "unfreeze": "gradual"}, "trainer": {"gradient_accumulation_steps": 2}},
+    "fsdp-masked": {"task": MASKED, "trainer": {"logging_steps": 2, "gradient_checkpointing": True}},
+    "fsdp-contrastive": {"head": {"type": "linear", "init": "linear-probe", "refit": True}},
+    "fsdp-lora": {"layers": {"lora": {"rank": 2}, "unfreeze": "head-first"}},
 }
-ALIKE = ["random", "by-length", "unfreezing", "frozen", "masked"]
-ON = ["random", "by-length", "tokens", "contrastive"]
+ALIKE = ["random", "by-length", "unfreezing", "frozen", "masked", "fsdp", "fsdp-masked", "fsdp-lora"]
+ON = ["random", "by-length", "tokens", "contrastive", "fsdp-dropout"]
 PEOPLE = [{"text": f"alice {n} and bob", "entities": [{"start": 0, "end": 5, "label": "PER"}]} for n in range(21)]
 
 
@@ -65,9 +75,11 @@ def folder(tmp_path_factory, files, encoder):
     shared = []
     for order in ALIKE:
         more = MORE.get(order, {})
-        if order == "masked":
+        if order.endswith("masked"):
             more = {**more, "train": str(folder / "texts.txt"), "test": str(folder / "texts.txt")}
-        torchrun_fit.fit(**(of(f"one-{order}", 32, order, calm) | more))
+        alone = of(f"one-{order}", 32, order, calm) | more
+        alone["training"].pop("fsdp", None)
+        torchrun_fit.fit(**alone)
         shared.append(of(f"two-{order}", 16, order, calm) | more)
     for order in ON:  # with dropout
         more = MORE.get(order, {})
@@ -120,8 +132,8 @@ def test_two_processes_learn_what_one_learns(folder, order):
     alone, shared = map(weights, runs)
     assert max(float((alone[name] - shared[name]).abs().max()) for name in alone) < 1e-5
     told = [json.loads((run / "stages/01-finetune/history.json").read_text()) for run in runs]
-    assert told[0]["steps"] == told[1]["steps"] == 4
-    assert len(told[0]["history"]) == (2 if order == "masked" else 0)
+    assert told[0]["steps"] == told[1]["steps"] == (2 if order == "fsdp" else 4)  # which accumulates gradients
+    assert len(told[0]["history"]) == (2 if order.endswith("masked") else 0)
     for alone_noted, shared_noted in zip(told[0]["history"], told[1]["history"], strict=True):
         assert alone_noted == pytest.approx(shared_noted, abs=1e-4)
     written = [sorted(str(path.relative_to(run)) for path in run.rglob("*")) for run in runs]

@@ -10,7 +10,6 @@ import sys
 import time
 
 import pytest
-import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
@@ -106,13 +105,15 @@ def test_weights_that_are_not_numbers_are_refused_at_opening(encoder, files, tmp
             load_model(str(model), "AutoModelForSequenceClassification", {}, load_tokenizer(str(model)))
 
 
-def test_sharding_that_would_not_happen_is_refused():
-    if torch.accelerator.is_available():
-        pytest.skip("there is a device to shard over")
+def test_sharding_that_would_not_happen_is_refused(monkeypatch):
     for options in ({"fsdp": "full_shard"}, {"fsdp": True}, {"fsdp_config": {"version": 2}}):
-        with pytest.raises(RecipeError, match=r"^trainer\.fsdp: weights are not sharded on a CPU"):
+        with pytest.raises(RecipeError, match=r"^trainer\.fsdp(_config)?: set training\.fsdp: true instead"):
             check_trainer_options(options)
-    check_trainer_options({"fsdp": ""})
+    with pytest.raises(RecipeError, match=r"^trainer\.deepspeed: cannot be set: .*; leave it out"):
+        check_trainer_options({"deepspeed": "zero3.json"})
+    monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
+    with pytest.raises(RecipeError, match=r"start with torchrun, and set training\.fsdp: true"):
+        check_trainer_options({})
 
 
 @pytest.mark.parametrize("file", ["tokenizer.json", "tokenizer_config.json", "added_tokens.json"])

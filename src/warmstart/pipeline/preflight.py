@@ -16,6 +16,7 @@ from warmstart.models.suggestions import is_out_of_reach
 from warmstart.pipeline.claim import check_free
 from warmstart.recipe import Recipe
 from warmstart.recipe.recipe import CHOOSE
+from warmstart.runtime import processes
 from warmstart.tasks.shared.required_columns import required_columns
 
 EXAMPLE = "sentence-transformers/all-MiniLM-L6-v2"
@@ -32,6 +33,8 @@ def check_recipe(recipe: Recipe, folder: Path | None = None) -> None:
     """
     if folder is not None:
         check_free(folder)
+    if folder is not None and recipe.is_sharded:
+        processes.check_several("training.fsdp")
     check_files(recipe)
     for model in recipe.models or [recipe.model]:
         check_model(model)

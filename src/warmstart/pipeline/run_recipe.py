@@ -121,6 +121,8 @@ def _check_single(recipe: Recipe) -> None:
     if recipe.models:
         raise RecipeError("models: found encoders to choose from, and this trains one; call `warmstart.fit`")
     check_trainer_options(recipe.trainer)
+    if recipe.is_sharded:
+        processes.check_several("training.fsdp")
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,7 @@ def _plain(settings: Settings, epochs: int, dropout_kernel: str) -> Settings:
         early_stopping_patience=None,
         optimizer="adamw",
         unfreeze="all",
+        fsdp=False,
         dropout_kernel=dropout_kernel,
         trainer=trainer,
     )

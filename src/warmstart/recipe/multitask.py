@@ -50,6 +50,10 @@ class MultitaskOptions(Options, serialize_by_alias=True):
             )
         if self.keep_head and not self.include_own:
             raise ValueError("keep_head: found true, but include_own is false, so no head of its own is trained here")
+        if self.training.fsdp:
+            raise ValueError(
+                "training.fsdp: found true, but several tasks are not trained on sharded weights; leave it out"
+            )
         shared = {"layers": LAYERS_TOGETHER, "head": ("learning_rate",)}
         for section, names in shared.items():
             options = getattr(self, section)

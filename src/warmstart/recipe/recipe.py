@@ -156,6 +156,14 @@ class Recipe(Options):
             )
         return self
 
+    @model_validator(mode="after")
+    def _sharded_weights_have_limits(self) -> Self:
+        if self.layers.freeze == "encoder" and self.training.fsdp:
+            raise ValueError("training.fsdp: layers.freeze: encoder trains the head alone; leave one of them out")
+        if self.is_sharded and self.forgetting is not None:
+            raise ValueError("forgetting: it is measured in one process, and fsdp: true shards; leave one of them out")
+        return self
+
     def alone(self, model: str) -> Self:
         """The same recipe without its stages, starting from a model."""
         return self.model_copy(update={"model": model, "stages": [], "from_scratch": None})
@@ -164,6 +172,11 @@ class Recipe(Options):
     def repeated(self) -> bool:
         """Whether it asks for several trainings: seeds, a baseline, an ablation or both directions."""
         return bool(self.seeds or self.baseline or self.ablate) or self.reads_both_ways
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether weights are sharded over processes, in the fine-tuning or a stage before it."""
+        return self.training.fsdp or any(stage.pretrain and stage.pretrain.training.fsdp for stage in self.stages)
 
     @property
     def reads_both_ways(self) -> bool:

@@ -116,6 +116,7 @@ RECIPE = _table(
         "training.precision": "mixed_precision half_precision torch_dtype dtype amp use_amp",
         "training.precision: fp16": "fp16 float16",
         "training.precision: bf16": "bf16 bfloat16",
+        "training.fsdp": "fsdp2 fsdp_config fsdp_version full_shard fully_shard zero3 zero_stage sharded_ddp",
         # Stages before the fine-tuning.
         "stages": "pretraining pretrain further_pretraining continued_pretraining dapt tapt multitask",
         # Checkpoints.
@@ -139,7 +140,6 @@ RECIPE = _table(
         "trainer.adam_beta1": "adam_beta1",
         "trainer.adam_beta2": "adam_beta2",
         "trainer.adam_epsilon": "adam_epsilon adam_eps",
-        "trainer.fsdp": "fsdp",
         "trainer.torch_compile": "torch_compile",
     }
 )
@@ -151,6 +151,8 @@ ELSEWHERE = {
     "overwrite_output_dir": "give another folder as --out, or remove the old one",
     "resume_from_checkpoint": "the same command on the same folder resumes",
     "resume": "the same command on the same folder resumes",
+    "deepspeed": "DeepSpeed is not used here: set training.fsdp: true, which shards as its ZeRO stage 3 does",
+    "deepspeed_config": "DeepSpeed is not used here: set training.fsdp: true, which shards as its ZeRO stage 3 does",
     "do_train": "fit always trains, then evaluates on the dev and test rows",
     "do_eval": "fit always trains, then evaluates on the dev and test rows",
     "eval_strategy": "the finished model is evaluated, with training.early_stopping_patience each epoch",

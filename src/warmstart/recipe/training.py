@@ -104,6 +104,17 @@ class TrainingOptions(Options):
     """How dropout is computed on a processor: by PyTorch (`torch`), or from random bits that cost less (`fast`), with
     attention in pieces that fit into its caches. auto: what a trial of a second at the start shows to be faster; on a
     GPU, and in a short training, `torch`."""
+    fsdp: bool = False
+    """Whether weights, gradients and optimizer state are sharded over the processes that `torchrun` starts (FSDP2),
+    instead of copied to each (DDP): for encoders that are too large for the memory of one process. Default: copied."""
+
+    @model_validator(mode="after")
+    def _sharded_weights_have_limits(self) -> Self:
+        if self.fsdp and self.precision == "fp16":
+            raise ValueError("precision: found fp16, but fsdp: true is for fp32 and bf16; set one of them")
+        if self.fsdp and self.time_limit is not None:
+            raise ValueError("time_limit: steps are timed without sharding; set max_steps, or leave fsdp out")
+        return self
 
     def for_trainer(self) -> dict[str, Any]:
         """The fields that a training itself takes."""

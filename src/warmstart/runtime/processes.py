@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from warmstart.errors import RecipeError
+
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import Store
 
@@ -30,6 +32,15 @@ def rank() -> int:
 def is_main_process() -> bool:
     """Whether this process is the one that writes the run's folder and reports to the user."""
     return rank() == 0
+
+
+def check_several(setting: str) -> None:
+    """Refuse a setting that needs several processes where there is one."""
+    if world_size() == 1:
+        raise RecipeError(
+            f"{setting}: found true, but this is one process; start several with torchrun --nproc-per-node 2 "
+            "--no-python warmstart fit …, or leave it out"
+        )
 
 
 @contextmanager

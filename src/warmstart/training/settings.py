@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +36,8 @@ _SET_ELSEWHERE = {
     "save_steps": "checkpoints.every_steps",
     "save_total_limit": "checkpoints.keep_last",
     "train_sampling_strategy": "training.batching",
+    "fsdp": "training.fsdp: true",
+    "fsdp_config": "training.fsdp: true",
 }
 """Arguments of the Trainer that are fields of the recipe or options, and which."""
 _FIXED = {
@@ -46,6 +49,8 @@ _FIXED = {
     "dataloader_drop_last": "no row is dropped",
     "hub_token": "a run's recipe.yaml would show it to everybody; set HF_TOKEN in the environment",
     "accelerator_config": "each step is shared between processes without a row twice",
+    "deepspeed": "DeepSpeed writes checkpoints of its own, with pickle; training.fsdp: true shards weights, gradients "
+    "and optimizer state too, as its ZeRO stage 3 does",
 }
 """Arguments of the Trainer that cannot be set, and why."""
 NT_ASGD = "nt-asgd"
@@ -81,6 +86,7 @@ class Settings:
     early_stopping_patience: int | None = None
     precision: str = "auto"
     dropout_kernel: str = "auto"
+    fsdp: bool = False
     lr_decay: float = 1.0
     head_learning_rate: float | None = None
     freeze: int = 0
@@ -134,10 +140,10 @@ def check_trainer_options(options: JsonObject) -> None:
             raise RecipeError(f"trainer.{name}: cannot be set: {_FIXED[name]}; leave it out")
         if name not in known:
             raise RecipeError(f"trainer.{name} is not one of TrainingArguments; {nearest(name, known)}")
-    if (options.get("fsdp") or options.get("fsdp_config")) and not torch.accelerator.is_available():
-        # The Trainer would ignore it, and the recipe would record what did not happen.
-        raise RecipeError(
-            "trainer.fsdp: weights are not sharded on a CPU: the Trainer would copy them to each process (DDP) and say "
-            "nothing; leave it out, or train on GPUs"
-        )
+    for name in ("DEEPSPEED", "FSDP"):
+        if os.environ.get(f"ACCELERATE_USE_{name}", "").lower() in {"1", "true"}:
+            raise RecipeError(
+                f"ACCELERATE_USE_{name} is set, as `accelerate launch` does by its configuration: that is not how "
+                "weights are sharded here; start with torchrun, and set training.fsdp: true"
+            )
     resolve_trackers(options.get("report_to"))

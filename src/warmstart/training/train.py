@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from warmstart.errors import RecipeError, StoppedError
 from warmstart.models.first_token import first_token_only
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.precision import resolve_precision
+from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress, silent
 from warmstart.runtime.signals import StopRequest, watch_stop_signals
 from warmstart.runtime.trackers import set_tensorboard_folder, tracker_errors
@@ -20,6 +22,7 @@ from warmstart.training.callbacks.gradual_unfreezing import trainable_layers
 from warmstart.training.checkpoints import CheckpointPolicy
 from warmstart.training.dropout_trial import dropout_kernel
 from warmstart.training.fast_dropout import FastDropout
+from warmstart.training.fsdp import ShardedModel, check_fsdp
 from warmstart.training.history import TrainingResult, training_log
 from warmstart.training.job import TrainingHooks, TrainingJob, stateful_callbacks
 from warmstart.training.settings import SUPERVISED_CONTRASTIVE, training_arguments
@@ -43,6 +46,8 @@ def train(
 ) -> TrainingResult:
     """Train a model in place on encoded rows, resuming from the newest checkpoint if there is one.
 
+    With `fsdp`, the main process alone has the trained weights in the end.
+
     Args:
         folder: Where the Trainer may write files of its own; removed if it writes none.
         policy: Where and when to save checkpoints; without, a training cannot be resumed.
@@ -53,11 +58,12 @@ def train(
     """
     settings = job.settings
     precision = resolve_precision(settings.precision, job.model.config)
-    stateful = stateful_callbacks(settings, hooks, isinstance(job.rows, StreamRows))
     with ExitStack() as stack:
         stop_request = stack.enter_context(watch_stop_signals()) if policy else StopRequest()
         try:
             args = training_arguments(settings, folder, precision)
+            job, hooks, sharded = _shard(job, hooks, args)
+            stateful = stateful_callbacks(settings, hooks, isinstance(job.rows, StreamRows))
             trainer = WarmstartTrainer(job, args, policy, stop_request, stateful)
         except (ValueError, RuntimeError, ImportError) as error:
             raise RecipeError(f"trainer: {error}") from None
@@ -80,6 +86,8 @@ def train(
             raise StoppedError(
                 f"{name} received: saved after step {output.global_step}; the same command resumes from there"
             )
+    if sharded is not None:
+        sharded.gather(here=processes.is_main_process())
     trainer.accelerator.wait_for_everyone()  # another process's Trainer may still read the folder
     with suppress(OSError):  # it does not exist, or the Trainer has written something into it
         folder.rmdir()
@@ -87,6 +95,18 @@ def train(
     values = evaluation.values if isinstance(evaluation, EarlyStopping | EpochEvaluation) else []
     history = training_log(trainer.state.log_history)
     return TrainingResult(output.global_step, trainer.seconds(), precision, history, values, kernel)
+
+
+def _shard(
+    job: TrainingJob, hooks: TrainingHooks, args: TrainingArguments
+) -> tuple[TrainingJob, TrainingHooks, ShardedModel | None]:
+    """The job with its model sharded over the processes, where the settings say so."""
+    if not job.settings.fsdp:
+        return job, hooks, None
+    processes.check_several("training.fsdp")
+    sharded = ShardedModel(job.model, args.device)
+    evaluate = sharded.on_plain(hooks.evaluate) if hooks.evaluate else None
+    return replace(job, model=sharded.model), replace(hooks, evaluate=evaluate), sharded
 
 
 def check_training(job: TrainingJob, has_dev: bool) -> None:
@@ -109,6 +129,8 @@ def check_training(job: TrainingJob, has_dev: bool) -> None:
         check_contrastive(job.model, task, settings)
     stateful_callbacks(settings, TrainingHooks(evaluate=(lambda: 0.0) if has_dev else None))
     task.loss(settings.label_smoothing)
+    if settings.fsdp:
+        check_fsdp(job.model, task, settings)
     if settings.batch_tokens and isinstance(job.rows, StreamRows):
         raise RecipeError("training.batch_tokens: streams have no lengths to group by; set training.batch_size")
     if settings.batch_tokens and not isinstance(job.rows, MultiTaskRows):

@@ -33,6 +33,7 @@ from warmstart.training.carried_state import CarriedState
 from warmstart.training.checkpoint_state import StateDict, TrainingState, random_state, set_random_state
 from warmstart.training.checkpoints import CheckpointPolicy
 from warmstart.training.drawn_slices import draw_slices
+from warmstart.training.fsdp import mesh_of
 from warmstart.training.job import CARRIED, StatefulCallback, TrainingJob
 from warmstart.training.r_drop import divergence, duplicate_batch
 from warmstart.training.schedules import Phases, make_scheduler
@@ -93,6 +94,10 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         self.contrastive = job.settings.loss == SUPERVISED_CONTRASTIVE
         if self.contrastive:
             freeze_classifier(job.model)
+        self.mesh = mesh_of(job.model)
+        if self.mesh is not None:
+            # The Trainer's word for a model that is sharded already: it leaves it as it is.
+            job.model._is_distributed_loading_by_transformers = True  # type: ignore[assignment]
         self.batches = make_batches(job.rows, job.settings, args)
         args.num_train_epochs = count_epochs(job.settings, len(self.batches))
         super().__init__(
@@ -297,6 +302,8 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
                 write_text(folder / "trainer_state.json", trainer_state)
 
             self.policy.checkpoints.save(self.state.global_step, write)
+        elif self.mesh is not None:
+            self._training_state(random_states).save_shards()
         self.accelerator.wait_for_everyone()
 
     def _training_state(self, random_states: list[StateDict]) -> TrainingState:
@@ -314,7 +321,7 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         )
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
-        self.restored = TrainingState.load(Path(resume_from_checkpoint))
+        self.restored = TrainingState.load(Path(resume_from_checkpoint), self.mesh)
         self.model.load_state_dict(self.restored.weights)
         for name, state in self.restored.callbacks.items():
             if name in self.stateful:
@@ -325,6 +332,7 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         if self.restored and checkpoint is not None and self.optimizer and self.lr_scheduler:
             self.optimizer.load_state_dict(self.restored.optimizer)
             self.lr_scheduler.load_state_dict(self.restored.schedule)
+            self.restored = dataclasses.replace(self.restored, weights={}, optimizer={})  # they are large
 
     def _load_scaler(self, checkpoint: str | None) -> None:
         if self.restored and checkpoint is not None and self.restored.scaler:
@@ -332,7 +340,8 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
         if self.restored and checkpoint is not None:
-            set_random_state(self.restored.random[self.args.process_index])
+            # Where there are more processes than before, as the user has accepted, some start from the same state.
+            set_random_state(self.restored.random[self.args.process_index % len(self.restored.random)])
 
 
 class SaveCheckpoints(transformers.TrainerCallback):  # type: ignore[misc]
