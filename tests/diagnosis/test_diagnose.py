@@ -56,6 +56,26 @@ def made(encoder, tmp_path_factory):
     return warmstart.fit(model=encoder, out=folder / "run", **files, **FAST).folder
 
 
+def test_what_the_rows_are_like_is_recorded(made):
+    diagnosis = diagnose(RunFolder(made), DiagnosisOptions(explain=1))
+    counts = diagnosis.class_balance.counts
+    assert {part: sum(numbers) for part, numbers in counts.items()} == {"train": 160, "dev": 60, "test": 120}
+    assert sorted(diagnosis.class_balance.labels) == ["neg", "pos"]
+    lengths = diagnosis.lengths
+    assert {part: sum(numbers) for part, numbers in lengths.counts.items()} == {"train": 160, "dev": 60, "test": 120}
+    assert lengths.edges[-2] <= lengths.longest
+    points = diagnosis.embedding_map
+    assert (points.part, points.available, len(points.x)) == ("test", 120, 120)
+    assert 0 < sum(points.explained) <= 1.0001
+    assert sum(points.wrong) == sum(sum(row) for row in diagnosis.confusion.counts) - sum(
+        row[index] for index, row in enumerate(diagnosis.confusion.counts)
+    )
+    weights = diagnosis.mistakes[0].words.weights
+    assert "".join(word for word, _ in weights) == diagnosis.mistakes[0].text
+    assert max(abs(weight) for _, weight in weights) == 1
+    assert RunFolder(made).diagnosis == diagnosis, "read back as it was written"
+
+
 @pytest.fixture
 def run(made, tmp_path):
     """A copy of it that may be changed."""

@@ -38,7 +38,7 @@ def map_rows(rows: EvaluatedRows, schema: Schema, folder: Path, progress: Progre
         vectors = np.concatenate([part for _, part in extractor.stream(inputs, advance=bar.advance)])
     # The full decomposition: the same signs each time.
     pca = PCA(2, svd_solver="full").fit(vectors)
-    x, y = np.round(pca.transform(vectors), DIGITS).T.tolist()
+    x, y = np.round(pca.transform(vectors).astype(float), DIGITS).T.tolist()
     labels = [labels_of(truth[index]) for index in chosen]
     return EmbeddingMap(
         rows.part,

@@ -20,7 +20,7 @@ from warmstart.errors import ModelError, RecipeError
 from warmstart.inference.batching import ROWS, count_tokens, group_by_length
 from warmstart.inference.engine_selection import check_names, load_engine
 from warmstart.inference.engine_trial import EngineTrial, settle
-from warmstart.inference.engines.base import Engine, ModelSource
+from warmstart.inference.engines.base import AUTO, Engine, ModelSource
 from warmstart.inference.ensembles import Ensemble, members_of
 from warmstart.inference.folders import model_folder
 from warmstart.models.architectures import is_pooled
@@ -141,7 +141,8 @@ class Predictor:
             more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
             yield "labels", f"{', '.join(names[:SHOWN])}{more}"
         yield "answers with", ", ".join(self.task.answer_schema)
-        yield "engine", f"{self.engine.name}, {self.engine.precision}"
+        # One that is still to be chosen has no precision yet.
+        yield "engine", AUTO if self.engine.name == AUTO else f"{self.engine.name}, {self.engine.precision}"
         yield "window", self.window.summary()
         if self.temperature != 1.0:
             yield "temperature", f"{self.temperature:.3f}"
