@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
 REFERENCE = Path(__file__).parent / "reference"
 EVIDENCE = Path(__file__).parent / "evidence.yaml"
-SAMPLE = Path(__file__).parent / "sample-run" / "messages"
+SAMPLE = Path(__file__).resolve().parent / "sample-run" / "messages"
 SOURCE = ROOT / "src" / "warmstart"
 WRITTEN = [*sorted(REFERENCE.glob("*.md")), Path(__file__).parent / "explanation" / "why.md"]
 """Pages that are complete in a checkout, too."""
@@ -99,7 +99,7 @@ def _make(name: str) -> str:
 
 def sample() -> str:
     """The link to the sample report, which there is on the site alone."""
-    return "**[Open a sample report](sample-report.html)**: of a run on these messages, with all options at their defaults."
+    return "**[Open a sample report](sample-report.html)**: a run on these messages with the default options."
 
 
 def evidence_of(part: str) -> dict[str, Any]:

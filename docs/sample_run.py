@@ -34,7 +34,15 @@ def main(encoder: str = ENCODER) -> None:
     """
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "messages"
-        data = ["examples/messages.csv", "--test", "examples/messages_test.csv", "--text", "message", "--label", "topic"]
+        data = [
+            "examples/messages.csv",
+            "--test",
+            "examples/messages_test.csv",
+            "--text",
+            "message",
+            "--label",
+            "topic",
+        ]
         _warmstart("fit", *data, "--model", encoder, "--out", str(run))
         _warmstart("diagnose", str(run), "--explain", "5", "--target-precision", "0.95", "--abstain", "0.1")
         keep(run, encoder)

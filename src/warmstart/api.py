@@ -104,11 +104,8 @@ def fit(
     parts = {"train": train, "dev": dev, "test": test, "add": _added(str(recipe) if is_file else None, add)}
     files = {f"data.{part}": _stored(rows, part) for part, rows in parts.items() if rows is not None}
     columns = {"data.columns.text": text, "data.columns.pair": pair, "data.columns.label": label}
-    changes = {
-        **fields,
-        **(LINEAR_PROBE if quick else {}),
-        **{key: value for key, value in (files | columns).items() if value is not None},
-    }
+    given = {key: value for key, value in (files | columns).items() if value is not None}
+    changes = {**fields, **(LINEAR_PROBE if quick else {}), **given}
     if isinstance(recipe, str | Path) and is_data_file(str(recipe)):
         raise RecipeError(f"fit: {recipe} is a data file, not a recipe; pass it as train={str(recipe)!r}")
     if isinstance(recipe, Recipe):

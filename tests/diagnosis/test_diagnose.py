@@ -27,7 +27,7 @@ from warmstart.diagnosis.label_errors import (
 from warmstart.errors import ModelError, RecipeError, RunError
 from warmstart.evaluation.records.files import as_json
 from warmstart.evaluation.run import RunFolder
-from warmstart.report.error_sections import mistakes
+from warmstart.report.error_sections import explanations
 from warmstart.report.run_facts import read_facts
 from warmstart.storage.artifacts import recover, verify
 
@@ -172,8 +172,7 @@ def test_the_first_mistakes_are_explained_by_words_of_their_own(run):
         assert mistake.words.words
         assert all(word in mistake.text for word in mistake.words.words)
     assert third.words is None
-    section = mistakes(read_facts(run.folder))
-    assert section.blocks[0].columns[-1] == "words behind the prediction"
+    section = explanations(read_facts(run.folder))
     assert [row[-1] for row in section.blocks[0].rows[:3]] == [str(first.words), str(second.words), "–"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from warmstart.report.blocks import ChartBlock, TableBlock, brief
@@ -136,13 +137,13 @@ def intervals(texts: ChartTexts, rows: Sequence[IntervalRow], label: str) -> Cha
         axes.locator_params(axis="x", nbins=4 if narrow else 8)
         axes.set_xlabel(label)
 
-    height = 0.9 + 0.34 * len(rows)
-    return texts.draw((WIDE, height), paint, (NARROW, height))
+    return texts.draw((WIDE, 0.9 + 0.34 * len(rows)), paint, (NARROW, 0.9 + 0.4 * len(rows)))
 
 
 def name_rows(axes: Axes, names: Sequence[str], narrow: bool) -> None:
     """A name at the edge for each row, the first at the top, and a grid of the values."""
-    axes.set_yticks(range(len(names)), [brief(name, 17 if narrow else 39) for name in names])
+    shown = ["\n".join(wrap(brief(name, 36), 18)) for name in names] if narrow else [brief(name, 39) for name in names]
+    axes.set_yticks(range(len(names)), shown, fontsize=8.5 if narrow else 10)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="x")
     axes.grid(False, axis="y")

@@ -31,22 +31,21 @@ def reliability(
         upper.set_ylim(-0.02, 1.02)
         legend(upper, len(series), narrow)
         for index, bins in enumerate(counts.values()):
-            # Bars of the same bin stand beside each other.
             for low, high, rows in bins:
+                # Bars of the same bin stand beside each other.
                 width = (high - low) / len(counts)
                 left = low + index * width
                 lower.bar(left, rows, 0.9 * width, align="edge", color=SERIES[index % len(SERIES)], linewidth=0)
-                if rows:
-                    middle = left + 0.45 * width
-                    lower.annotate(
-                        f"{rows:,}", (middle, rows), (0, 1), textcoords="offset points", ha="center", fontsize=7
-                    )
-        lower.margins(y=0.25)
+                if not narrow or index == len(counts) - 1:
+                    style = {"ha": "center", "fontsize": 8, "rotation": 90 if narrow or rows > 999 else 0}
+                    spot = (left + 0.45 * width, rows)
+                    lower.annotate(f"{rows:,}", spot, (0, 2), textcoords="offset points", **style)
+        lower.margins(y=0.5 if narrow else 0.3)
         lower.locator_params(axis="y", nbins=3, integer=True)
         lower.set_xlabel("confidence")
         lower.set_ylabel("rows")
 
-    return texts.draw((4.8, 4.6), paint)
+    return texts.draw((WIDE, 4.4), paint, (NARROW, 4.2))
 
 
 def grouped_bars(
@@ -113,11 +112,18 @@ def scatter(texts: ChartTexts, points: EmbeddingMap, named: Sequence[str], other
         for name, group, colour, marker in drawn:
             x, y = [points.x[i] for i in group], [points.y[i] for i in group]
             shown = brief(name, 16 if narrow else 30)
-            axes.plot(x, y, marker, color=colour, markersize=4, alpha=0.75, markeredgewidth=0, label=shown)
+            axes.plot(
+                x, y, marker, color=colour, markersize=4 if narrow else 5.5, alpha=0.75, markeredgewidth=0, label=shown
+            )
         wrong = [index for index, is_wrong in enumerate(points.wrong) if is_wrong]
         if wrong:
             x, y = [points.x[i] for i in wrong], [points.y[i] for i in wrong]
-            ring = {"markersize": 8.5, "markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 1.2}
+            ring = {
+                "markersize": 8.5 if narrow else 11,
+                "markerfacecolor": "none",
+                "markeredgecolor": INK,
+                "markeredgewidth": 1.2,
+            }
             axes.plot(x, y, "o", linestyle="", label="wrong", **ring)
         axes.grid(True, axis="both")
         axes.tick_params(labelbottom=False, labelleft=False, length=0)

@@ -164,7 +164,7 @@ def mistakes(facts: RunFacts) -> Section | None:
         shown, left = first(diagnosis.mistakes, 40)
         rows = [[row.text, row.truth, row.prediction, row.confidence, name_of(row.row)] for row in shown]
         columns = ["text", "true label", "prediction", "confidence", "row"]
-        if any(row.words for row in shown):
+        if any(row.words and not row.words.weights for row in shown):  # the others are under Explanations
             columns.append("words behind the prediction")
             rows = [[*cells, str(row.words or "–")] for cells, row in zip(rows, shown, strict=True)]
         blocks.append(TableBlock("Most confident mistakes", columns, [_plain(row) for row in rows], left_out=left))

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 FILE = "report.html"
 WORDY = 30
 """Characters above which a cell needs a minimum width."""
-_PLACE = re.compile(r"\S.{0,99}:(row )?\d+")
-"""A file and line, which is not broken: half of a line number would be another line."""
+_WHOLE = re.compile(r"\S{1,40}|\S.{0,99}:(row )?\d+")
+"""A cell that is not broken: a word, or a file and line, of which half a number would be another line."""
 LONGEST_CODE = 40_000
 """The most characters of a recipe or a card that are shown."""
 
@@ -109,7 +109,7 @@ def _template() -> Template:
     environment.filters["short"] = clean
     environment.filters["long"] = lambda text: clean(text, LONGEST_CODE)
     environment.tests["amount"] = _is_amount
-    environment.tests["place"] = lambda value: isinstance(value, str) and bool(_PLACE.fullmatch(value))
+    environment.tests["whole"] = lambda value: isinstance(value, str) and bool(_WHOLE.fullmatch(value))
     environment.tests["wordy"] = lambda value: isinstance(value, str) and len(value) > WORDY and " " in value
     return environment.get_template("page.html.jinja")
 
