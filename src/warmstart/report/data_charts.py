@@ -24,7 +24,7 @@ def reliability(
     """
 
     def paint(figure: Figure, narrow: bool) -> None:
-        upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 1.1])
+        upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 1.5 if narrow else 1.1])
         upper.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (2, 2)))
         plot_series(upper, series, ("", "accuracy"))
         upper.set_xlim(-0.02, 1.02)
