@@ -40,6 +40,10 @@ docs:  ## Build the documentation into site/.
 reference:  ## Write what the code says of its options into docs/reference/; a test keeps the pages so.
 	$(PYTHON) docs/hooks.py
 
+.PHONY: sample-run
+sample-run:  ## The records that the site's sample report is made from, by a run on examples/messages.csv. Needs the Hub.
+	$(PYTHON) docs/sample_run.py $(MODEL)
+
 .PHONY: notebooks
 notebooks:  ## The tutorials as executed Jupyter notebooks in notebooks/ (ARGS="--write-only"). Needs the extra notebooks and the Hub.
 	$(PYTHON) docs/notebooks.py $(ARGS)

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
 REFERENCE = Path(__file__).parent / "reference"
 EVIDENCE = Path(__file__).parent / "evidence.yaml"
+SAMPLE = Path(__file__).resolve().parent / "sample-run" / "messages"
 SOURCE = ROOT / "src" / "warmstart"
 WRITTEN = [*sorted(REFERENCE.glob("*.md")), Path(__file__).parent / "explanation" / "why.md"]
 """Pages that are complete in a checkout, too."""
@@ -61,6 +62,17 @@ def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
     return f"{filled}\n\n*Evidence: {_rests_on(evidence_of('advice')[guide[1]])}.*\n" if guide else filled
 
 
+def on_files(files: Any, config: Any) -> Any:
+    """Add the sample report, made from the records of a run that are kept; mkdocs calls this before any page."""
+    from mkdocs.structure.files import File
+
+    from warmstart.report.page import render
+    from warmstart.report.run_facts import read_facts
+
+    files.append(File.generated(config, "howto/sample-report.html", content=render(read_facts(SAMPLE))))
+    return files
+
+
 def written(markdown: str) -> str:
     """A page of the reference as it is in the repository: what is generated stands between two marks."""
 
@@ -79,10 +91,15 @@ def _make(name: str) -> str:
     """What is generated under a name."""
     makers = {"cli": cli, "recipe": recipe, "tasks": tasks, "faults": faults, "results": results, "exits": exits}
     makers |= {"labelling": labelling, "pretraining": pretraining, "packages": packages, "imports": imports}
-    makers |= {"public": public, "schedules": schedules, "synonyms": synonyms, "evidence": evidence}
+    makers |= {"public": public, "schedules": schedules, "synonyms": synonyms, "evidence": evidence, "sample": sample}
     if name.startswith("against_"):
         return against(name.removeprefix("against_"))
     return makers[name]() if name in makers else _options(*_CLASSES[name])
+
+
+def sample() -> str:
+    """The link to the sample report, which there is on the site alone."""
+    return "**[Open a sample report](sample-report.html)**: a run on these messages with the default options."
 
 
 def evidence_of(part: str) -> dict[str, Any]:

@@ -59,6 +59,8 @@ def diagnosis(labels=("neg", "pos")) -> dict:
     better = [{**group, "accuracy": group["confidence"] - 0.02} for group in bins]
     wrong = {"row": "/home/someone/test.csv:12", "text": HOSTILE, "truth": "pos", "prediction": "neg"}
     wrong["confidence"] = 0.998
+    weights = [["a", 0.1], [" <b>great</b>", 1.0], [" film", -0.45]]
+    explained = {**wrong, "words": {"words": ["great"], "tested": True, "weights": weights}}
     chosen = {"rows": 24, "measured": None, "low": None, "high": None, "chosen_on": "dev"}
     return {
         "part": "test",
@@ -80,7 +82,7 @@ def diagnosis(labels=("neg", "pos")) -> dict:
             }
             for n in range(5)
         ],
-        "mistakes": [wrong] * 120,
+        "mistakes": [explained] + [wrong] * 119,
         "calibration": {
             "temperature": 1.9,
             "fitted_on": "dev",
@@ -100,5 +102,28 @@ def diagnosis(labels=("neg", "pos")) -> dict:
             "count": 1,
             "rows": [{"row": "train.csv:3", "text": "a great film", "label": "neg", "suggested": "pos", "score": 0.02}],
         },
+        "class_balance": {"labels": list(labels), "counts": _balance(size), "unit": "rows"},
+        "lengths": {
+            "edges": [0, 5, 10, 15, 20],
+            "counts": {"train": [4, 30, 25, 5], "test": [1, 12, 9, 2]},
+            "longest": 61,
+            "window": 16,
+            "sampled": False,
+        },
+        "embedding_map": {
+            "part": "test",
+            "available": 900,
+            "explained": [0.41, 0.12],
+            "x": [n * 37 % 101 / 50 for n in range(120)],
+            "y": [n * 53 % 97 / 50 for n in range(120)],
+            "labels": [labels[n % size] for n in range(120)],
+            "wrong": [n % 17 == 0 for n in range(120)],
+        },
         "tables": [{"title": "Ranks", "note": "of the answer", "columns": ["rank", "rows"], "rows": [[1, 12], [2, 4]]}],
     }
+
+
+def _balance(size) -> dict:
+    """24 test rows, as the runs have that this is put beside."""
+    test = [24 // size + (n < 24 % size) for n in range(size)]
+    return {"train": [64 // size + (n < 64 % size) for n in range(size)], "test": test}

@@ -31,7 +31,8 @@ from warmstart.report.model_card import write_card
 from warmstart.report.page import write_report
 from warmstart.report.run_facts import read_facts
 from warmstart.runtime import processes
-from warmstart.runtime.progress import Progress, silent
+from warmstart.runtime.notebook_bars import default_progress
+from warmstart.runtime.progress import Progress
 from warmstart.storage.cache import cache_folder
 from warmstart.storage.yaml_files import parse_value
 from warmstart.tasks.base import AnyTask
@@ -74,7 +75,7 @@ def fit(
     test: Data | None = None,
     add: Data | None = None,
     quick: bool = False,
-    progress: Progress = silent,
+    progress: Progress | None = None,
     resume_anyway: Iterable[str] = (),
     **fields: Value,
 ) -> Run:
@@ -89,12 +90,13 @@ def fit(
             pair `(texts, labels)`; `dev`, `test` and `add`, more training rows of which none is held out, likewise.
             Rows in memory are stored as Parquet in the cache folder, so that the run can read them again.
         quick: Only fit a linear model on the features of the frozen encoder, which takes seconds on small data.
-        progress: Where to report progress; by default nowhere.
+        progress: Where to report progress; by default bars in a notebook, and nothing elsewhere.
         resume_anyway: Settings that may differ when a stopped run in `out` is resumed, as named in the error message.
         fields: Any fields of a recipe: `model=…`, `task="score"`, `training={"learning_rate": 1e-4}`,
             `window={"max_tokens": 128}`. With `model="auto"`, the best of `models=[…]` is taken. A task
             may also be a class of your own.
     """
+    progress = progress or default_progress()
     _check_names(fields)
     if "task" in fields:
         fields["task"] = _known_task(fields["task"])
@@ -102,11 +104,8 @@ def fit(
     parts = {"train": train, "dev": dev, "test": test, "add": _added(str(recipe) if is_file else None, add)}
     files = {f"data.{part}": _stored(rows, part) for part, rows in parts.items() if rows is not None}
     columns = {"data.columns.text": text, "data.columns.pair": pair, "data.columns.label": label}
-    changes = {
-        **fields,
-        **(LINEAR_PROBE if quick else {}),
-        **{key: value for key, value in (files | columns).items() if value is not None},
-    }
+    given = {key: value for key, value in (files | columns).items() if value is not None}
+    changes = {**fields, **(LINEAR_PROBE if quick else {}), **given}
     if isinstance(recipe, str | Path) and is_data_file(str(recipe)):
         raise RecipeError(f"fit: {recipe} is a data file, not a recipe; pass it as train={str(recipe)!r}")
     if isinstance(recipe, Recipe):
@@ -199,7 +198,7 @@ def ask(
     strategy: str | None = None,
     *,
     out: str | Path | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> AskedRows:
     """Choose which unlabelled rows to label next; once they are labelled, `fit(…, add=FILE)` trains on them too.
 
@@ -215,19 +214,21 @@ def ask(
     opened = RunFolder(run)
     file = _stored(pool, "pool")
     schema = tasks.schema_of(opened.recipe.task.name, opened.recipe.task.options).without_answers()
-    asked = ask_rows(opened, source_of(str(run), str(file), {}, schema), rows, strategy, progress=progress)
+    asked = ask_rows(
+        opened, source_of(str(run), str(file), {}, schema), rows, strategy, progress=progress or default_progress()
+    )
     if out is not None:
         write_asked(asked, Path(out))
     return asked
 
 
-def inspect(run: str | Path, progress: Progress = silent) -> RunInspector:
+def inspect(run: str | Path, progress: Progress | None = None) -> RunInspector:
     """Open a run to look inside its model, by `heads()`, `layers()`, `attention()`, `probe()` and `explain(texts)`.
 
     Args:
         run: The run, or its model folder.
     """
-    return RunInspector(run, progress=progress)
+    return RunInspector(run, progress=progress or default_progress())
 
 
 def features(

@@ -27,7 +27,7 @@ from warmstart.diagnosis.label_errors import (
 from warmstart.errors import ModelError, RecipeError, RunError
 from warmstart.evaluation.records.files import as_json
 from warmstart.evaluation.run import RunFolder
-from warmstart.report.error_sections import mistakes
+from warmstart.report.error_sections import explanations
 from warmstart.report.run_facts import read_facts
 from warmstart.storage.artifacts import recover, verify
 
@@ -54,6 +54,26 @@ def made(encoder, tmp_path_factory):
             csv.writer(file).writerows(rows)
     files = {name: str(folder / f"{name}.csv") for name in ("train", "dev", "test")}
     return warmstart.fit(model=encoder, out=folder / "run", **files, **FAST).folder
+
+
+def test_what_the_rows_are_like_is_recorded(made):
+    diagnosis = diagnose(RunFolder(made), DiagnosisOptions(explain=1))
+    counts = diagnosis.class_balance.counts
+    assert {part: sum(numbers) for part, numbers in counts.items()} == {"train": 160, "dev": 60, "test": 120}
+    assert sorted(diagnosis.class_balance.labels) == ["neg", "pos"]
+    lengths = diagnosis.lengths
+    assert {part: sum(numbers) for part, numbers in lengths.counts.items()} == {"train": 160, "dev": 60, "test": 120}
+    assert lengths.edges[-2] <= lengths.longest
+    points = diagnosis.embedding_map
+    assert (points.part, points.available, len(points.x)) == ("test", 120, 120)
+    assert 0 < sum(points.explained) <= 1.0001
+    assert sum(points.wrong) == sum(sum(row) for row in diagnosis.confusion.counts) - sum(
+        row[index] for index, row in enumerate(diagnosis.confusion.counts)
+    )
+    weights = diagnosis.mistakes[0].words.weights
+    assert "".join(word for word, _ in weights) == diagnosis.mistakes[0].text
+    assert max(abs(weight) for _, weight in weights) == 1
+    assert RunFolder(made).diagnosis == diagnosis, "read back as it was written"
 
 
 @pytest.fixture
@@ -152,9 +172,11 @@ def test_the_first_mistakes_are_explained_by_words_of_their_own(run):
         assert mistake.words.words
         assert all(word in mistake.text for word in mistake.words.words)
     assert third.words is None
-    section = mistakes(read_facts(run.folder))
-    assert section.blocks[0].columns[-1] == "words behind the prediction"
-    assert [row[-1] for row in section.blocks[0].rows[:3]] == [str(first.words), str(second.words), "–"]
+    section = explanations(read_facts(run.folder))
+    _, *shown = section.blocks
+    assert len(shown) == 2
+    assert "".join(word for word, _ in shown[0].words) == first.text
+    assert max(abs(shade) for _, shade in shown[0].words) == 10
 
 
 def test_the_screen_shows_it_in_short(run):

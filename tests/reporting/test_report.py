@@ -118,7 +118,9 @@ def test_the_page_is_well_formed_and_needs_nothing_from_outside(full):
 def test_charts_are_described_and_tables_are_labelled(full):
     text, page = read(full.report())
     charts = [attributes for tag, attributes in page.tags if tag == "svg"]
-    assert len(charts) == 5  # variants, loss, learning rates, reliability, slices
+    # Variants, baselines, loss, learning rates, reliability, slices, class balance, lengths and map, for a screen
+    # and for a phone each.
+    assert len(charts) == 2 * 9
     for chart in charts:
         assert chart["role"] == "img"
         assert {chart["aria-labelledby"], chart["aria-describedby"]} <= set(page.ids)
@@ -130,11 +132,34 @@ def test_charts_are_described_and_tables_are_labelled(full):
 def test_evidence_and_diagnosis_are_shown(full):
     text, page = read(full.report())
     assert page.text.index("Better than plain") < page.text.index("On 24 test rows")
-    for section in ("evidence", "confusion", "calibration", "slices", "mistakes", "task"):
+    for section in ("baselines", "evidence", "confusion", "calibration", "slices", "mistakes", "explanations", "task"):
         assert section in page.ids
     assert "plain, seed 2, failed: every answer is 'pos'" in page.text
     assert "80 more rows are not shown" in page.text
     assert len(text) < MOST
+
+
+def test_pictures_of_the_rows_are_shown_with_their_numbers(full):
+    text, page = read(full.report())
+    assert "neg 32 50.0% 12 50.0%" in page.text
+    assert "the longest has 61, and the model sees 16" in page.text
+    assert "15 or more 5 2" in page.text
+    assert "120 of 900 test rows" in page.text
+    assert "neg 60 4 6.7%" in page.text
+    assert re.search(r"majority label \(neg\) accuracy 0\.500 0\.\d+ to 0\.\d+ 24 test rows", page.text)
+    assert text.count(">5</text>") >= 1, "the rows of a bin stand on the reliability diagram"
+
+
+def test_an_explanation_is_shaded_and_says_whether_it_holds(full):
+    text, page = read(full.report())
+    assert "neg instead of pos, confidence 0.998 (test.csv:12)" in page.text
+    assert "Passed the test." in page.text
+    assert '<span class="s10">&lt;b&gt;great&lt;/b&gt;</span> <span class="o4">film</span>' in text
+
+
+def test_a_line_number_is_not_broken(full):
+    text, _ = read(full.report())
+    assert '<td dir="auto" class="w">train.csv:3</td>' in text
 
 
 def test_a_strangers_text_stays_text(full):

@@ -10,12 +10,14 @@ from pathlib import Path
 from warmstart.data.schema import Schema
 from warmstart.diagnosis.confidence import ConfidenceOptions, judge_confidence
 from warmstart.diagnosis.confusion import confusion_matrix, confusion_pairs, frequent_confusions
+from warmstart.diagnosis.data_profile import class_balance, length_histogram
+from warmstart.diagnosis.embedding_map import map_rows
 from warmstart.diagnosis.evaluated_rows import EvaluatedRows, column_at, read_evaluated, with_columns
 from warmstart.diagnosis.explained_mistakes import explain_mistakes
 from warmstart.diagnosis.label_errors import LabelErrorSearch, find_label_errors
 from warmstart.diagnosis.mistakes import describe_mistakes, wrong_rows
 from warmstart.diagnosis.slices import MIN_ROWS, compare_slices, groups_of
-from warmstart.errors import DataError, RunError
+from warmstart.errors import DataError, ModelError, RunError
 from warmstart.evaluation.records.diagnosis import FILE, Diagnosis, LabelErrors, SmallSlices
 from warmstart.evaluation.records.files import write_record
 from warmstart.evaluation.run import RunFolder
@@ -92,6 +94,8 @@ def diagnose(
             if parts is None:
                 raise RunError(f"{run.folder}: the training rows cannot be read again: {'; '.join(notes)}")
             label_errors = find_label_errors(run, task, parts.tables, options.label_errors, options.limit, progress)
+        if parts is not None:
+            diagnosis = _with_profile(diagnosis, predictor, parts, evaluated, run, notes, progress)
     diagnosis = replace(diagnosis, notes=notes, label_errors=label_errors)
     write_record(diagnosis, run.folder / FILE)
     return diagnosis
@@ -138,6 +142,30 @@ def _errors(
             mistakes=describe_mistakes(rows, task, wrong),
         )
     return replace(diagnosis, tables=tables or None)
+
+
+def _with_profile(
+    diagnosis: Diagnosis,
+    predictor: Predictor,
+    parts: Parts,
+    evaluated: EvaluatedRows,
+    run: RunFolder,
+    notes: list[str],
+    progress: Progress,
+) -> Diagnosis:
+    """What the rows are like; `notes` gets why there is no map of them where there could be one."""
+    schema = predictor.task.schema(predictor.task.options)
+    try:
+        embedding_map = map_rows(evaluated, schema, run.folder, progress)
+    except ModelError as error:  # such as several models, which have no embedding in common
+        embedding_map = None
+        notes.append(f"there is no map of the rows: {error}")
+    return replace(
+        diagnosis,
+        class_balance=class_balance(parts.tables, schema),
+        lengths=length_histogram(parts.tables, schema, predictor.tokenizer, predictor.window),
+        embedding_map=embedding_map,
+    )
 
 
 def _earlier_label_errors(run: RunFolder) -> LabelErrors | None:

@@ -9,11 +9,13 @@ from warmstart.diagnosis.evaluated_rows import EvaluatedRows
 from warmstart.errors import RunError
 from warmstart.evaluation.records.diagnosis import Mistake, MistakeWords
 from warmstart.inference.predictor import Predictor
-from warmstart.inspection.explanations import explain
+from warmstart.inspection.explanations import Explanation, explain
 from warmstart.runtime.progress import Progress
 
 WORDS = 5
 """The most words that are named for a mistake."""
+SHOWN = 100
+"""The most words of a text that are kept with their weights."""
 
 
 def explain_mistakes(
@@ -38,6 +40,19 @@ def explain_mistakes(
         for mistake, index in list(zip(mistakes, indices, strict=True))[:count]:
             explanation = explain(predictor, {name: rows.columns[name][index] for name in inputs})
             words = [word.text for word in explanation.ranked[:WORDS] if word.weight > 0]
-            explained.append(replace(mistake, words=MistakeWords(words, explanation.faithfulness.faithful)))
+            tested = explanation.faithfulness.faithful
+            explained.append(replace(mistake, words=MistakeWords(words, tested, _weights(explanation))))
             bar.advance()
     return [*explained, *mistakes[len(explained) :]]
+
+
+def _weights(explanation: Explanation) -> list[tuple[str, float]]:
+    """The first words of the text in their order, the largest weight of all words being 1."""
+    largest = max((abs(word.weight) for word in explanation.words), default=0.0) or 1.0
+    weights: list[tuple[str, float]] = []
+    before = None
+    for word in explanation.words[:SHOWN]:
+        joined = before is not None and word.column == before.column and word.start <= before.end
+        weights.append((word.text if joined or before is None else f" {word.text}", round(word.weight / largest, 3)))
+        before = word
+    return weights

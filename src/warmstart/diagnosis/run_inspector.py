@@ -27,7 +27,7 @@ from warmstart.inference.predictor import Predictor, Text
 from warmstart.inspection.ablation import Ablations, Effect, every_head, every_layer
 from warmstart.inspection.attention import AttentionMaps, read_maps
 from warmstart.inspection.attention_statistics import KINDS, AttentionStatistics, WordKinds, attention_statistics
-from warmstart.inspection.explanations import DEFAULT, Explanation, explain_texts
+from warmstart.inspection.explanations import DEFAULT, Explanations, explain_texts
 from warmstart.inspection.importance import gradient_importance
 from warmstart.inspection.probe_examples import compare_layers, text_examples, word_examples
 from warmstart.inspection.probes import ProbeProfile, probe_layers
@@ -211,7 +211,7 @@ class RunInspector:
         cka = compare_layers(start, self.extractor, test[:TEXTS], self.progress)
         return LayerKnowledge(about, profiles[0], profiles[1], cka)
 
-    def explain(self, texts: Sequence[Text], method: str = DEFAULT) -> list[Explanation]:
+    def explain(self, texts: Sequence[Text], method: str = DEFAULT) -> Explanations:
         """The words behind the answer to each text, with whether the model does depend on them.
 
         Args:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
 from warmstart.data.schema import Schema
+from warmstart.diagnosis.answer_labels import labels_of
 from warmstart.diagnosis.evaluated_rows import EvaluatedRows
 from warmstart.evaluation.comparison import SIGNIFICANCE
 from warmstart.evaluation.records.diagnosis import Slice
@@ -55,7 +55,7 @@ def groups_of(
             yield "length", f"{low:g} to {high:g} characters", chosen
     labels: dict[str, list[int]] = {}
     for index, answer in enumerate(rows.truth or ()):
-        for name in _labels(answer):
+        for name in dict.fromkeys(labels_of(answer)):
             labels.setdefault(name, []).append(index)
     yield from (("label", name, chosen) for name, chosen in labels.items())
     for column, values in by.items():
@@ -63,19 +63,6 @@ def groups_of(
         for index, value in enumerate(values):
             own.setdefault("(empty)" if value is None else value, []).append(index)
         yield from ((column, name, chosen) for name, chosen in own.items())
-
-
-def _labels(answer: Any) -> set[str]:
-    """The labels in an answer, if it has any."""
-    if isinstance(answer, str):
-        return {answer}
-    if isinstance(answer, list):
-        return {item["label"] if isinstance(item, dict) else item for item in answer if _has_label(item)}
-    return set()
-
-
-def _has_label(item: object) -> bool:
-    return isinstance(item, str) or (isinstance(item, dict) and "label" in item)
 
 
 def _interval(scores: NDArray[np.float64]) -> tuple[float, float]:

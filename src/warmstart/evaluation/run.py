@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from warmstart.errors import RunError
+from warmstart.errors import RunError, WarmstartError
 from warmstart.evaluation.records import data, diagnosis, evidence, forgetting, metrics, training
 from warmstart.evaluation.records.data import DataRecord
 from warmstart.evaluation.records.diagnosis import Diagnosis
@@ -19,6 +19,7 @@ from warmstart.evaluation.records.metrics import Metrics, read_metrics
 from warmstart.evaluation.records.training import TrainingRecord
 from warmstart.recipe import Recipe, absolute, load_recipe
 from warmstart.recipe.sweep_files import settings_in
+from warmstart.runtime import notebook_html
 from warmstart.storage.files import write_text
 from warmstart.storage.folders import make_folder
 from warmstart.storage.json_files import JsonObject, read_object
@@ -135,7 +136,32 @@ class RunFolder:
         return self.predictor.predict(texts)
 
     def __repr__(self) -> str:
-        return f"Run({str(self.folder)!r}, {'finished' if self.finished else 'unfinished'})"
+        return f"Run({str(self.folder)!r}, {'; '.join(self._state())})"
+
+    def _repr_html_(self) -> str:
+        """The run in a notebook."""
+        try:
+            measurements = self.metrics if self.finished else {}
+        except RunError:  # a damaged record must not keep a cell from showing the run
+            measurements = {}
+        rows = [[part, name, value] for part, measured in measurements.items() for name, value in measured.items()]
+        title = f"Run {self.folder}"
+        return notebook_html.table(title, ["part", "metric", "value"] if rows else [], rows, "; ".join(self._state()))
+
+    def _state(self) -> list[str]:
+        """The run in a few words: what it is, and how far or how good."""
+        try:
+            state = [f"{self.recipe.task.name} with {Path(self.recipe.model).name or 'an encoder from scratch'}"]
+        except WarmstartError:
+            state = []
+        try:
+            headline = metrics.headline_of(self.metrics) if self.finished else None
+        except RunError as error:
+            return [*state, f"damaged: {error}"]
+        if not self.finished:
+            return [*state, "unfinished; `warmstart fit` resumes it"]
+        score = f"{headline.name} {headline.value:.4f} on {headline.part}" if headline else "nothing was measured"
+        return [*state, "finished", score]
 
     def _own(self, name: str) -> Path:
         """The path of a file in the run, refusing a link that leads out of it."""

@@ -13,12 +13,13 @@ from warmstart.evaluation.records import evidence
 from warmstart.evaluation.run import RECIPE, RunFolder
 from warmstart.evaluation.run_result import RunResult, read_result
 from warmstart.experiments.variants import OWN
+from warmstart.runtime import notebook_html
 
 Rows = list[tuple[Location, str]]
 """File and line of each row, and its true answer."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunComparison:
     """Runs compared with the first of them."""
 
@@ -28,6 +29,25 @@ class RunComparison:
     """Each run, in the order they were given."""
     comparisons: list[Comparison]
     """Each but the first with the first; p values corrected for their number (Holm)."""
+
+    def __repr__(self) -> str:
+        return "\n".join([*(one.sentence() for one in self.summaries), *(one.sentence() for one in self.comparisons)])
+
+    def _repr_html_(self) -> str:
+        """The comparison in a notebook."""
+        number = notebook_html.number
+        differences = {one.variant: one for one in self.comparisons}
+        rows = []
+        for summary in self.summaries:
+            one = differences.get(summary.variant)
+            bounds = "" if one is None else f"{number(one.interval.low, True)} to {number(one.interval.high, True)}"
+            difference = (
+                [number(one.difference, True), bounds, number(one.p_corrected)] if one else ["reference", "", ""]
+            )
+            rows.append([summary.variant, summary.all.mean, len(summary.seeds), *difference])
+        columns = ["run", self.headline, "seeds", "difference", "95% interval", "p (Holm)"]
+        sentences = "".join(notebook_html.line(one.sentence()) for one in self.comparisons[: notebook_html.MOST_ROWS])
+        return notebook_html.table(f"{self.headline} on {self.part} rows", columns, rows) + sentences
 
 
 def compare_runs(folders: Sequence[str | Path]) -> RunComparison:

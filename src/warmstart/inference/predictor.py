@@ -20,13 +20,14 @@ from warmstart.errors import ModelError, RecipeError
 from warmstart.inference.batching import ROWS, count_tokens, group_by_length
 from warmstart.inference.engine_selection import check_names, load_engine
 from warmstart.inference.engine_trial import EngineTrial, settle
-from warmstart.inference.engines.base import Engine, ModelSource
+from warmstart.inference.engines.base import AUTO, Engine, ModelSource
 from warmstart.inference.ensembles import Ensemble, members_of
 from warmstart.inference.folders import model_folder
 from warmstart.models.architectures import is_pooled
 from warmstart.models.heads.selection import compares_texts
 from warmstart.models.loading import load_config, load_model, load_tokenizer, max_tokens_of
 from warmstart.models.switches import parse_switches, switch_off
+from warmstart.runtime import notebook_html
 from warmstart.storage.artifacts import verify
 from warmstart.tasks.base import Answer, AnyFeature, AnyTask, Input
 from warmstart.tasks.shared.protocols import EncodesQueries, HasTensors, ReadsWindows, extended_model
@@ -44,6 +45,8 @@ BUFFER, BUFFERED = 16384, 1 << 20
 """Features, and tokens of them, read ahead, so that those of like length can share a batch."""
 CHUNK, CHARACTERS = 64, 1 << 18
 """Rows, and characters of their texts, turned into features at a time: a long row has many."""
+SHOWN = 10
+"""Labels that are shown of a predictor."""
 
 
 class Predictor:
@@ -122,6 +125,27 @@ class Predictor:
 
         loaded = load_engine(ModelSource(folder, config, model), engine, precision)
         return cls(loaded, tokenizer, opened, window, saved.temperature)
+
+    def __repr__(self) -> str:
+        return f"Predictor({', '.join(f'{name}: {value}' for name, value in self._facts())})"
+
+    def _repr_html_(self) -> str:
+        """The predictor in a notebook."""
+        return notebook_html.table("Predictor", [], list(self._facts()))
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        """What a reader wants to know of it."""
+        yield "task", self.task.name
+        names = list(getattr(getattr(self.task, "labels", None), "names", ()))
+        if names:
+            more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+            yield "labels", f"{', '.join(names[:SHOWN])}{more}"
+        yield "answers with", ", ".join(self.task.answer_schema)
+        # One that is still to be chosen has no precision yet.
+        yield "engine", AUTO if self.engine.name == AUTO else f"{self.engine.name}, {self.engine.precision}"
+        yield "window", self.window.summary()
+        if self.temperature != 1.0:
+            yield "temperature", f"{self.temperature:.3f}"
 
     def with_engine(self, engine: Engine) -> Predictor:
         """The same model with another engine."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from warmstart.data.schema import Row
 from warmstart.inference.predictor import Predictor, Text
 from warmstart.inspection.attributions import attribute
 from warmstart.inspection.explained_text import ExplainedText, Mask
+from warmstart.runtime import notebook_html
 from warmstart.runtime.progress import Progress, silent
 from warmstart.tasks.base import Answer
 
@@ -35,6 +37,10 @@ ROUNDING = 1e-5
 """The difference below which two rankings do equally well: numbers depend a little on what shares a batch."""
 CLAIMED = 0.05
 """The p value up to which an explanation is called faithful."""
+NAMED = 5
+"""Words that the text form of an explanation names."""
+SHOWN = 200
+"""Words that a notebook shows, and characters of a word."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class Faithfulness:
     """Whether it is better than random rankings."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """The words behind an answer."""
 
@@ -82,6 +88,52 @@ class Explanation:
         """The answer with its explanation, as plain values for JSON."""
         plain = asdict(self)
         return {**plain.pop("answer"), "explanation": plain}
+
+    def __repr__(self) -> str:
+        words = ", ".join(f"{word.text} {word.weight:+.2f}" for word in self.ranked[:NAMED])
+        return f"Explanation({self.title}: {words}; {self.verdict})"
+
+    def _repr_html_(self) -> str:
+        """The explanation in a notebook: the words of the text, blue for the answer and orange against it."""
+        largest = max((abs(word.weight) for word in self.words), default=0.0) or 1.0
+        parts = []
+        before = None
+        for word in self.words[:SHOWN]:
+            joined = before is None or (word.column == before.column and word.start <= before.end)
+            colour = "42, 102, 200" if word.weight > 0 else "200, 98, 42"
+            style = f"background: rgba({colour}, {0.6 * abs(word.weight) / largest:.2f})"
+            text = escape(word.text if len(word.text) <= SHOWN else f"{word.text[:SHOWN]}…")
+            parts.append(f'{"" if joined else " "}<span style="{style}" title="{word.weight:+.3f}">{text}</span>')
+            before = word
+        left = len(self.words) - SHOWN
+        more = f" … ({left:,} more words)" if left > 0 else ""
+        title = notebook_html.line(f"{self.title}; {self.verdict}")
+        return f'<div>{title}<p style="line-height: 2">{"".join(parts)}{more}</p></div>'
+
+    @property
+    def title(self) -> str:
+        """The answer that is explained, in short."""
+        text = str(next(iter(self.answer.values()), ""))
+        return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+    @property
+    def verdict(self) -> str:
+        """Whether the explanation passed its test."""
+        claim = "faithful" if self.faithfulness.faithful else "no better than random rankings of the same words"
+        return f"{self.method}, {claim} (p = {self.faithfulness.p:.2f})"
+
+
+class Explanations(list[Explanation]):
+    """Explanations, as a list that shows itself in a notebook."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self)) or "no explanations"
+
+    def _repr_html_(self) -> str:
+        """All of them in a notebook."""
+        left = len(self) - notebook_html.MOST_ROWS
+        more = notebook_html.line(f"{left:,} more explanations") if left > 0 else ""
+        return f"<div>{''.join(one._repr_html_() for one in self[: notebook_html.MOST_ROWS])}{more}</div>"
 
 
 Ranker = Callable[[ExplainedText], NDArray[np.float64]]
@@ -111,9 +163,9 @@ def explain(
 
 def explain_texts(
     predictor: Predictor, texts: Sequence[Text], method: str = DEFAULT, progress: Progress = silent
-) -> list[Explanation]:
+) -> Explanations:
     """Explain the model's answer to each text."""
-    explanations = []
+    explanations = Explanations()
     with progress.bar("explaining", len(texts)) as bar:
         for number, text in enumerate(texts, 1):
             explanations.append(explain(predictor, predictor.task.parse_input(text, number), method))

@@ -21,6 +21,7 @@ from warmstart.errors import ModelError, RecipeError, nearest
 from warmstart.models.layer_group import LayerGroup
 from warmstart.models.learning_rates import ParamGroup, layer_learning_rates, param_groups
 from warmstart.models.structure import Structure
+from warmstart.runtime import notebook_html
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,7 +39,7 @@ class LayerRow(TypedDict):
     trainable: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LayerMap:
     """A model seen as embeddings, blocks from bottom to top, and head; each parameter is in one group.
 
@@ -170,10 +171,21 @@ class LayerMap:
         for column in ("parameters", "share", "trainable"):
             table.add_column(column, justify="right")
         for row in self.as_rows():
-            layer = row["layer"] if row["runs"] == 1 else f"{row['layer']} (run {row['runs']} times)"
             numbers = (f"{row['parameters']:,}", f"{row['share']:.1%}", f"{row['trainable']:,}")
-            table.add_row(layer, row["type"], *numbers)
+            table.add_row(_name(row), row["type"], *numbers)
         return table
+
+    def _repr_html_(self) -> str:
+        """The table in a notebook."""
+        groups = self.as_rows()
+        rows = [[_name(row), row["type"], row["parameters"], f"{row['share']:.1%}", row["trainable"]] for row in groups]
+        columns = ["layer", "type", "parameters", "share", "trainable"]
+        total, trainable = (sum(row[key] for row in groups) for key in ("parameters", "trainable"))
+        note = f"{total:,} parameters, {trainable:,} of them trainable"
+        return notebook_html.table("Layer map", columns, rows, note)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         from rich.console import Console
@@ -181,3 +193,7 @@ class LayerMap:
         text = StringIO()
         Console(file=text, width=100).print(self)
         return text.getvalue().rstrip("\n")
+
+
+def _name(row: LayerRow) -> str:
+    return row["layer"] if row["runs"] == 1 else f"{row['layer']} (run {row['runs']} times)"

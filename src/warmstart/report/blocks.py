@@ -50,6 +50,8 @@ class ChartBlock:
     description: str
     svg: str
     table: TableBlock
+    narrow: str = ""
+    """The same, drawn for a phone; empty where it is small enough, or is scrolled there."""
     kind: str = "chart"
 
 
@@ -78,7 +80,18 @@ class CodeBlock:
     kind: str = "code"
 
 
-Block = Paragraph | TableBlock | ChartBlock | MatrixBlock | CodeBlock
+@dataclass(frozen=True)
+class WordsBlock:
+    """The words of a text, each with a shade from -10 (against the answer) to 10 (for it)."""
+
+    caption: str
+    words: Sequence[tuple[str, int]]
+    """Each with the space before it."""
+    note: str = ""
+    kind: str = "words"
+
+
+Block = Paragraph | TableBlock | ChartBlock | MatrixBlock | CodeBlock | WordsBlock
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""Sections on the model's errors, from `diagnosis.json`: confusion matrix, calibration, slices, mistakes."""
+"""Sections on the model's errors, from `diagnosis.json`: confusion matrix, calibration, slices, mistakes and why."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warmstart.evaluation.records.diagnosis import Calibration, ConfusionMatrix, Threshold
+from warmstart.evaluation.records.diagnosis import Calibration, ConfusionMatrix, Mistake, Threshold
 from warmstart.report.blocks import (
     MOST_LABELS,
     Block,
@@ -13,6 +13,7 @@ from warmstart.report.blocks import (
     Paragraph,
     Section,
     TableBlock,
+    WordsBlock,
     brief,
     first,
     interval,
@@ -21,11 +22,14 @@ from warmstart.report.blocks import (
     percent,
     without_folders,
 )
-from warmstart.report.charts import ChartTexts, HeatCell, IntervalRow, heat_map, intervals, lines
+from warmstart.report.charts import ChartTexts, HeatCell, IntervalRow, heat_map, intervals
+from warmstart.report.data_charts import reliability
 from warmstart.report.run_facts import RunFacts
 
 SMALL = 12
 """The most labels of a confusion matrix that shows its numbers."""
+EXPLAINED = 20
+"""The most mistakes whose words are shown."""
 
 
 def confusion(facts: RunFacts) -> Section | None:
@@ -105,16 +109,21 @@ def _thresholds(thresholds: Sequence[Threshold]) -> TableBlock:
 
 def _reliability(calibration: Calibration) -> ChartBlock:
     series: dict[str, list[tuple[float, float]]] = {}
+    counts: dict[str, list[tuple[float, float, int]]] = {}
     rows: list[list[object]] = []
-    for when, reliability in (("before", calibration.before), ("after", calibration.after)):
-        bins = [part for part in reliability.bins if part.rows][:40]
+    for when, measured in (("before", calibration.before), ("after", calibration.after)):
+        bins = [part for part in measured.bins if part.rows][:40]
         if bins:
             series[f"{when} scaling"] = [(part.confidence, part.accuracy) for part in bins]
+            counts[f"{when} scaling"] = [(part.low, part.high, part.rows) for part in bins]
         rows += [[when, interval(part.low, part.high), part.rows, part.confidence, part.accuracy] for part in bins]
     columns = ["temperature scaling", "confidence", "rows", "mean confidence", "accuracy"]
-    about = "The accuracy of predictions by their confidence; on the diagonal both are equal."
+    about = (
+        "The accuracy of predictions by their confidence; on the diagonal both are equal. Below, the rows of each bin: "
+        "a point of few rows says little."
+    )
     texts = ChartTexts("reliability", "Reliability diagram", about, TableBlock("Reliability", columns, rows))
-    return lines(texts, series, ("confidence", "accuracy"), diagonal=True)
+    return reliability(texts, series, counts)
 
 
 def slices(facts: RunFacts) -> Section | None:
@@ -155,7 +164,7 @@ def mistakes(facts: RunFacts) -> Section | None:
         shown, left = first(diagnosis.mistakes, 40)
         rows = [[row.text, row.truth, row.prediction, row.confidence, name_of(row.row)] for row in shown]
         columns = ["text", "true label", "prediction", "confidence", "row"]
-        if any(row.words for row in shown):
+        if any(row.words and not row.words.weights for row in shown):  # the others are under Explanations
             columns.append("words behind the prediction")
             rows = [[*cells, str(row.words or "–")] for cells, row in zip(rows, shown, strict=True)]
         blocks.append(TableBlock("Most confident mistakes", columns, [_plain(row) for row in rows], left_out=left))
@@ -166,6 +175,30 @@ def mistakes(facts: RunFacts) -> Section | None:
         columns = ["text", "label", "suggested", "score", "row"]
         blocks.append(TableBlock("Likely label errors", columns, [_plain(row) for row in rows], errors.how, left))
     return Section("mistakes", "Mistakes", blocks) if blocks else None
+
+
+def explanations(facts: RunFacts) -> Section | None:
+    """The words behind mistakes, shaded by how much each speaks for the wrong answer."""
+    mistakes = facts.diagnosis.mistakes if facts.diagnosis else None
+    explained = [mistake for mistake in mistakes or () if mistake.words and mistake.words.weights]
+    if not explained:
+        return None
+    about = (
+        "Why the model gave its most confident wrong answers: blue words speak for the answer, orange ones against it, "
+        "by integrated gradients. Each explanation was tested: without the words it ranks first, the answer must get "
+        "weaker than without random ones."
+    )
+    return Section("explanations", "Explanations", [Paragraph(about), *map(_explanation, explained[:EXPLAINED])])
+
+
+def _explanation(mistake: Mistake) -> WordsBlock:
+    assert mistake.words is not None
+    truth, prediction = (str(_cell(answer)) for answer in (mistake.truth, mistake.prediction))
+    sure = "" if mistake.confidence is None else f", confidence {number(mistake.confidence)}"
+    caption = f"{prediction} instead of {truth}{sure} ({name_of(mistake.row)})"
+    note = "Passed the test." if mistake.words.tested else "No better than random words: do not rely on it."
+    shades = [(word, round(10 * max(-1.0, min(1.0, weight)))) for word, weight in mistake.words.weights or ()]
+    return WordsBlock(caption, shades, note)
 
 
 def tables(facts: RunFacts) -> Section | None:

@@ -21,6 +21,7 @@ from warmstart.report.blocks import (
     percent,
     without_folders,
 )
+from warmstart.report.data_sections import profile
 from warmstart.report.run_facts import RunFacts
 
 SEVERITIES = ("error", "warning", "note")
@@ -38,6 +39,7 @@ def data(facts: RunFacts) -> Section:
         blocks.append(_findings(about.findings))
     else:
         blocks.append(Paragraph("The data has no findings."))
+    blocks += profile(facts)
     return Section("data", "Data", blocks)
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warmstart.errors import MissingExtraError, RunError
-from warmstart.report import error_sections, origin_sections, score_sections, training_sections
+from warmstart.report import (
+    baseline_sections,
+    data_sections,
+    error_sections,
+    origin_sections,
+    score_sections,
+    training_sections,
+)
 from warmstart.report.blocks import Section, clean, number
 from warmstart.report.model_card import has_model, make_card, write_card
 from warmstart.report.run_facts import RunFacts, read_facts
@@ -22,6 +30,8 @@ if TYPE_CHECKING:
 FILE = "report.html"
 WORDY = 30
 """Characters above which a cell needs a minimum width."""
+_WHOLE = re.compile(r"\S{1,40}|\S.{0,99}:(row )?\d+")
+"""A cell that is not broken: a word, or a file and line, of which half a number would be another line."""
 LONGEST_CODE = 40_000
 """The most characters of a recipe or a card that are shown."""
 
@@ -62,6 +72,7 @@ def render(facts: RunFacts) -> str:
 def _sections(facts: RunFacts) -> Iterator[Section | None]:
     """In the order of a reader's questions: how good is it, is that certain, where does it err, how was it made."""
     yield score_sections.scores(facts)
+    yield baseline_sections.baselines(facts)
     yield score_sections.evidence(facts)
     yield training_sections.curves(facts)
     yield training_sections.learning_rates(facts)
@@ -69,6 +80,8 @@ def _sections(facts: RunFacts) -> Iterator[Section | None]:
     yield error_sections.calibration(facts)
     yield error_sections.slices(facts)
     yield error_sections.mistakes(facts)
+    yield error_sections.explanations(facts)
+    yield data_sections.embeddings(facts)
     yield error_sections.tables(facts)
     yield origin_sections.data(facts)
     yield origin_sections.truncation(facts)
@@ -96,6 +109,7 @@ def _template() -> Template:
     environment.filters["short"] = clean
     environment.filters["long"] = lambda text: clean(text, LONGEST_CODE)
     environment.tests["amount"] = _is_amount
+    environment.tests["whole"] = lambda value: isinstance(value, str) and bool(_WHOLE.fullmatch(value))
     environment.tests["wordy"] = lambda value: isinstance(value, str) and len(value) > WORDY and " " in value
     return environment.get_template("page.html.jinja")
 

@@ -20,7 +20,7 @@ def scores(facts: RunFacts) -> Section | None:
     blocks: list[Block] = [_part(part) for part in facts.scores]
     if any(part.estimate for part in facts.scores):
         blocks.append(Paragraph("A 95% interval is where the score would lie on other rows of the same kind."))
-    return Section("scores", "Scores", blocks)
+    return Section("scores", "Metrics", blocks)
 
 
 def _part(scores: PartScores) -> TableBlock:

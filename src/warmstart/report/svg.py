@@ -41,8 +41,8 @@ _STYLE = {
     "legend.frameon": False,
     "legend.fontsize": 9,
 }
-WIDE = 600
-"""Pixels beyond which a chart is scrolled on a phone, rather than made too small to read."""
+LARGE = 600
+"""Pixels of both sides beyond which a chart is scrolled on a phone, rather than made too small to read."""
 _FONTS = re.compile(r"font-family:[^;]*;?\s*")
 
 
@@ -79,7 +79,7 @@ def inline(figure: object, name: str, title: str, description: str) -> str:
     width, height = (f"{float(size) * 4 / 3:.0f}" for size in root.attrib["viewBox"].split()[2:])
     box = {"viewBox": root.attrib["viewBox"], "width": width, "height": height}
     root.attrib.clear()
-    attributes = {"class": "wide tall" if int(height) > WIDE else "wide"} if int(width) > WIDE else {}
+    attributes = {"class": "large"} if min(int(width), int(height)) > LARGE else {}
     attributes |= {"role": "img", "aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-desc"}
     root.attrib.update({**box, **attributes})
     return ElementTree.tostring(root, encoding="unicode")

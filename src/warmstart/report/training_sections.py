@@ -11,7 +11,7 @@ import numpy as np
 
 from warmstart.evaluation.records.encoder_choice import read_choice
 from warmstart.evaluation.records.rules import list_rules
-from warmstart.evaluation.records.search_baseline import search_sentences
+from warmstart.evaluation.records.search_baseline import read_fusion
 from warmstart.evaluation.records.training import LogEntry
 from warmstart.models.learning_rates import layer_learning_rates
 from warmstart.report.blocks import (
@@ -24,7 +24,7 @@ from warmstart.report.blocks import (
     number,
     thinned,
 )
-from warmstart.report.charts import WIDE, ChartTexts, HeatCell, heat_map, lines, round_steps
+from warmstart.report.charts import NARROW, WIDE, ChartTexts, HeatCell, heat_map, lines, round_steps
 from warmstart.report.run_facts import RunFacts
 from warmstart.training.callbacks.gradual_unfreezing import count_phases, trainable_layers
 from warmstart.training.schedules import Phases, lr_factor_in
@@ -53,14 +53,13 @@ def curves(facts: RunFacts) -> Section | None:
         headline = facts.scores[0].headline if facts.scores else "score"
         blocks.append(_dev(headline, points))
     probe, choice = training.linear_probe, read_choice(facts.run.folder)
-    search = [Paragraph(f"{sentence[0].upper()}{sentence[1:]}.") for sentence in search_sentences(facts.run.folder)]
+    fusion = read_fusion(facts.run.folder)
+    search = [Paragraph(f"{fusion.sentence[0].upper()}{fusion.sentence[1:]}.")] if fusion else []
     if not (blocks or probe or choice or training.rules or search):
         return None
     dropout = ", with fast dropout" if training.dropout_kernel == "fast" else ""
     summary = f"{training.steps:,} optimizer steps in {training.seconds:,.0f} s, in {training.precision}{dropout}."
     start = [Paragraph(f"The head started from a {probe.sentence}.")] if probe else []
-    if probe and probe.tfidf:
-        start.append(Paragraph(f"{probe.tfidf.sentence}."))
     final = training.final_model
     end = [Paragraph(f"The final model is {final.choice}.")] if final else []
     by_rule = [Paragraph(f"By rule: {list_rules(training.rules)}.")] if training.rules else []
@@ -153,7 +152,8 @@ def learning_rates(facts: RunFacts) -> Section | None:
     )
     y_ticks = [(float(count - 1 - layer), names[layer]) for layer in shown]
     x_ticks = [(float(step), f"{step:,}") for step in round_steps(edges[-1])]
-    chart = heat_map(texts, cells, (x_ticks, y_ticks), ("optimizer steps", ""), (WIDE, 0.9 + 0.2 * count))
+    height = 0.9 + 0.2 * count
+    chart = heat_map(texts, cells, (x_ticks, y_ticks), ("optimizer steps", ""), (WIDE, height), (NARROW, height))
     summary = (
         f"Schedule {recipe.training.lr_schedule}, layer-wise decay {layers.lr_decay:g}, unfreezing: {layers.unfreeze}"
         f"{', a schedule in each phase' if phases else ''}."
@@ -202,7 +202,7 @@ def forgetting(facts: RunFacts) -> Section | None:
             rows = [[step, point.loss, point.accuracy] for step, point in zip(steps, points, strict=True)]
             caption = f"{stage}: {record.masked:,} masked tokens"
             blocks.append(TableBlock(caption, ["step", "loss", "accuracy"], rows))
-    return Section("forgetting", "Forgetting", blocks) if blocks else None
+    return Section("forgetting", "Catastrophic forgetting", blocks) if blocks else None
 
 
 def _shade(agreement: float | None) -> int:

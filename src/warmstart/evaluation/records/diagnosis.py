@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from warmstart.evaluation.records.data_profile import ClassBalance, EmbeddingMap, LengthHistogram
 from warmstart.evaluation.records.files import OPTIONAL
 from warmstart.tasks.base import ErrorTable
 
@@ -60,6 +61,9 @@ class MistakeWords:
     """Those that speak for it most, first."""
     tested: bool
     """Whether the model depends on them more than on words taken at random."""
+    weights: list[tuple[str, float]] | None = field(default=None, metadata=OPTIONAL)
+    """The words of the text in their order, each with the space before it, and how much it speaks for the answer: 1 is
+    most, below 0 is against it. Of a long text the first ones."""
 
     def __str__(self) -> str:
         return ", ".join(self.words or ["none"]) + ("" if self.tested else " (no better than random words)")
@@ -177,3 +181,6 @@ class Diagnosis:
     calibration: Calibration | None = field(default=None, metadata=OPTIONAL)
     thresholds: list[Threshold] | None = field(default=None, metadata=OPTIONAL)
     label_errors: LabelErrors | None = field(default=None, metadata=OPTIONAL)
+    class_balance: ClassBalance | None = field(default=None, metadata=OPTIONAL)
+    lengths: LengthHistogram | None = field(default=None, metadata=OPTIONAL)
+    embedding_map: EmbeddingMap | None = field(default=None, metadata=OPTIONAL)

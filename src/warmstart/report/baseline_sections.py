@@ -1,0 +1,97 @@
+"""The section on baselines: what far simpler models score, beside the model, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from scipy import stats
+
+from warmstart.evaluation.records.search_baseline import read_search_baseline
+from warmstart.report.blocks import Block, Paragraph, Section, TableBlock, interval
+from warmstart.report.charts import ChartTexts, IntervalRow, intervals
+from warmstart.report.run_facts import RunFacts
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A model with its score."""
+
+    name: str
+    metric: str
+    value: float
+    low: float | None
+    high: float | None
+    measured_on: str
+    seconds: float | None = None
+    """To train it."""
+
+
+def baselines(facts: RunFacts) -> Section | None:
+    """The model beside its baselines; None where there are none."""
+    own = facts.scores[0] if facts.scores else None
+    simple = list(_baselines(facts))
+    if own is None or own.value is None or not simple:
+        return None
+    where = f"{own.rows:,} {own.part} rows"
+    model = Baseline("this model", own.headline, own.value, *own.bounds, where, facts.run.training.seconds)
+    shown = [model, *simple]
+    rows = [
+        [one.name, one.metric, one.value, interval(one.low, one.high), one.measured_on, _time(one.seconds)]
+        for one in shown
+    ]
+    columns = ["model", "metric", "value", "95% interval", "measured on", "training"]
+    table = TableBlock("The model and its baselines", columns, rows)
+    alike = [one for one in shown if one.metric == own.headline]
+    block: Block = table
+    if len(alike) > 1:
+        about = f"The {own.headline} of the model and of simpler ones, each with its 95% interval where it has one."
+        texts = ChartTexts("baselines", f"Baselines by {own.headline}", about, table)
+        dots = [IntervalRow(one.name, one.value, one.low, one.high) for one in alike]
+        block = intervals(texts, dots, own.headline)
+    blocks: list[Block] = [block]
+    if any("cross-validation" in one.measured_on for one in simple):
+        other = "Cross-validation on the training rows judges a baseline on other rows than the model is judged on."
+        seeds = " With `seeds` in the recipe, TF-IDF is measured on the test rows, too."
+        blocks.append(Paragraph(other + (seeds if any(one.name.startswith("TF-IDF") for one in simple) else "")))
+    return Section("baselines", "Baselines", blocks)
+
+
+def _baselines(facts: RunFacts) -> Iterator[Baseline]:
+    """What was measured of simpler models, the strongest kind first."""
+    probe = facts.run.training.linear_probe
+    if probe and probe.value is not None:
+        half, folds = probe.half_width, f"{probe.folds}-fold cross-validation"
+        bounds = (None, None) if half is None else (probe.value - half, probe.value + half)
+        name = "linear probe on the frozen encoder"
+        yield Baseline(name, probe.metric, probe.value, *bounds, folds, probe.seconds)
+    if probe and probe.tfidf:
+        words = probe.tfidf
+        low, high = words.value - words.half_width, words.value + words.half_width
+        folds = f"{words.folds}-fold cross-validation"
+        yield Baseline("TF-IDF + linear SVM", words.metric, words.value, low, high, folds, words.seconds)
+    if search := read_search_baseline(facts.run.folder):
+        names = {"encoder": "the encoder before training", "bm25": "BM25", "fused": "both, their ranks fused"}
+        for key, name in names.items():
+            if (value := getattr(search.scores, key)) is not None:
+                yield Baseline(name, search.metric, value, None, None, search.held_out.phrase.removeprefix("on "))
+    yield from _majority(facts)
+
+
+def _majority(facts: RunFacts) -> Iterator[Baseline]:
+    """Always the most frequent training label, where each row has one label."""
+    balance = facts.diagnosis.class_balance if facts.diagnosis else None
+    own = facts.scores[0]
+    if balance is None or own.headline != "accuracy" or not balance.counts.get("train"):
+        return
+    part = balance.counts.get(own.part, [])
+    rows = sum(part)
+    if rows and rows == own.rows:
+        share = stats.binomtest(part[0], rows)
+        bounds = share.proportion_ci(method="wilson")
+        name, where = f"majority label ({balance.labels[0]})", f"{rows:,} {own.part} rows"
+        yield Baseline(name, "accuracy", part[0] / rows, float(bounds.low), float(bounds.high), where)
+
+
+def _time(seconds: float | None) -> str:
+    return "–" if seconds is None else f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / 60:,.0f} min"
