@@ -68,6 +68,10 @@ SIZE = $(if $(N),--n $(N),--write)
 bench-overhead:  ## Training time against a bare PyTorch loop over the same batches (N= steps a round).
 	@$(PYTHON) benchmarks/overhead.py $(SIZE)
 
+.PHONY: bench-flushes
+bench-flushes:  ## Training and labelling with flushes to disk against without (N= steps). About ten minutes.
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/flushes.py $(SIZE)
+
 .PHONY: bench-step
 bench-step:  ## Where a training step goes, by kind of work, and the share of the machine's peak (N= encoders).
 	@$(PYTHON) benchmarks/step.py $(SIZE)

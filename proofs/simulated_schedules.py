@@ -181,10 +181,18 @@ class Explorer:
         self.world.stores[:] = [crash.store]
         return self.after(machine, crash.faults)
 
-    def failed(self, number: int, kind: str, seen: set[tuple[str, str, str]]) -> list[Violation]:
+    def errors(self) -> list[tuple[int, str, bool]]:
+        """Each system call with an error in turn; a write fails twice: with half of its bytes written, and with none.
+
+        Half and an error at once is more than a local disk does, which says how much it wrote. NFS may do it.
+        """
+        cases = [(call, kinds(call)[call.number % len(kinds(call))]) for call in self.calls]
+        halves = [(call.number, kind, True) for call, kind in cases if call.name == "write"]
+        return [*((call.number, kind, False) for call, kind in cases), *halves]
+
+    def failed(self, number: int, kind: str, half: bool, seen: set[tuple[str, str, str]]) -> list[Violation]:
         """What is wrong after one system call failed; states that were seen before are not looked at again."""
         machine = self.fresh()
-        half = self.calls[number - 1].name == "write"
 
         def schedule(call: Call) -> Fault | None:
             return Fault(kind, half=half) if call.number == number else None

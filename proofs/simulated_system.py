@@ -304,6 +304,8 @@ class System:
                 raise
             node = disk.create(path)
         raw = Raw(self, *self._opened(node, kind == "a"), mode)
+        if not buffering:
+            return raw
         if "+" in mode:
             file: Any = io.BufferedRandom(raw)
         else:

@@ -6,6 +6,9 @@ A seed decides a schedule: `make proof-simulation SEED=7` runs it again. The bug
 from __future__ import annotations
 
 import argparse
+import gc
+import hashlib
+import json
 import math
 import multiprocessing
 import os
@@ -15,12 +18,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from common import finish, write_page
 from simulated_jobs import JOBS, World
 from simulated_plants import PLANTS
-from simulated_schedules import Explorer, Violation, kinds
+from simulated_schedules import Explorer, Violation
 
 SCHEDULES = 100_000
 MOST_FOR_A_PLANT = 1000
@@ -37,6 +41,8 @@ DEADLINE = [math.inf]
 """After which nothing more is begun, in seconds since 1970."""
 Task = tuple[str, str, int, int]
 """What is tried, on which job; the first seed and how many, or every which system call."""
+Answer = tuple[Task, int, int, list[str]]
+"""A task with how many were tried, how many points there are, and what went wrong."""
 
 
 WORLD = World()
@@ -58,21 +64,21 @@ def run_seed(seed: int) -> list[Violation]:
     return explorer(job_of(seed)).at_random(seed)
 
 
-def run(task: Task) -> tuple[Task, int, int, list[str]]:
-    """Carry out a task; returns it with how many were tried, how many points there are, and what went wrong."""
+def run(task: Task) -> Answer:
+    """Carry out a task."""
     if time.time() > DEADLINE[0]:
         return task, 0, 0, []
     with WORLD.entered():
         return _run(task)
 
 
-def _run(task: Task) -> tuple[Task, int, int, list[str]]:
+def _run(task: Task) -> Answer:
     kind, job, start, many = task
-    violations: list[Violation] = []
+    violations: list[Violation | str] = []
     points = tried = 0
     if kind == "random":
         for seed in range(start, start + many):
-            violations += run_seed(seed)
+            violations += [f"seed {seed}: {violation}" for violation in run_seed(seed)]
             tried += 1
     elif kind == "crashes":
         points = sum(call.writes for call in explorer(job).calls)
@@ -80,7 +86,7 @@ def _run(task: Task) -> tuple[Task, int, int, list[str]]:
             violations += explorer(job).resumed(crash)
             tried += 1
     elif kind == "errors":
-        cases = [(call.number, kinds(call)[call.number % len(kinds(call))]) for call in explorer(job).calls]
+        cases = explorer(job).errors()
         points = len(cases)
         seen: set[tuple[str, str, str]] = set()
         for case in cases[::many]:
@@ -115,7 +121,31 @@ def tasks(schedules: int, share: float) -> Iterator[Task]:
     yield from batches[early:]
 
 
-def explore(schedules: int, share: float, processes: int) -> dict[str, Any]:
+def sources() -> str:
+    """A checksum of the code that is tried, and of what tries it."""
+    here = Path(__file__).resolve().parent
+    paths = sorted([*here.glob("simulat*.py"), *(here.parent / "src").rglob("*.py")])
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+def answers(listed: list[Task], processes: int, kept: Path | None) -> Iterator[Answer]:
+    """Carry out all tasks; those whose answers were kept, of this very code, need not be again."""
+    own = [sources(), CHOSEN]
+    lines = kept.read_text(encoding="utf-8").splitlines() if kept and kept.is_file() else []
+    done = [(tuple(task), *rest) for of, task, *rest in map(json.loads, lines) if of == own]
+    yield from done
+    left = [task for task in listed if task not in {answer[0] for answer in done}]
+    gc.freeze()  # torch and all else that was imported need not be looked through again and again
+    gc.set_threshold(50_000)
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        for answer in pool.imap_unordered(run, left):
+            if kept and answer[1]:
+                with kept.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([own, *answer]) + "\n")
+            yield answer
+
+
+def explore(schedules: int, share: float, processes: int, kept: Path | None = None) -> dict[str, Any]:
     """Try everything; returns the figures."""
     listed = list(tasks(schedules, share))
     crash_points: dict[str, int] = {}
@@ -124,20 +154,19 @@ def explore(schedules: int, share: float, processes: int) -> dict[str, Any]:
     left_out = [f"{kind} of {job}" for job in JOBS if job not in CHOSEN for kind in ("crashes", "errors")]
     violations: list[str] = []
     started = time.monotonic()
-    with multiprocessing.get_context("fork").Pool(processes) as pool:
-        for done, (task, count, points, wrong) in enumerate(pool.imap_unordered(run, listed), 1):
-            kind, job, _, _ = task
-            print(
-                f"{done} of {len(listed)}: {kind} {job} {count}, {len(wrong)} violations", file=sys.stderr, flush=True
-            )
-            violations += wrong
-            tried[kind] += count if kind != "plant" else 0
-            if kind == "crashes" and count:
-                crash_points[job] = points
-            if kind != "random" and not count:
-                left_out.append(f"{kind} of {job}")
-            if kind == "plant":
-                planted_found[job] = count
+    for done, (task, count, points, wrong) in enumerate(answers(listed, processes, kept), 1):
+        kind, job, _, _ = task
+        print(f"{done} of {len(listed)}: {kind} {job} {count}, {len(wrong)} violations", file=sys.stderr, flush=True)
+        for line in wrong:
+            print(line, file=sys.stderr, flush=True)
+        violations += wrong
+        tried[kind] += count if kind != "plant" else 0
+        if kind == "crashes" and count:
+            crash_points[job] = points
+        if kind != "random" and not count:
+            left_out.append(f"{kind} of {job}")
+        if kind == "plant":
+            planted_found[job] = count
     return {
         "crash_points": sum(crash_points.values()),
         "crash_points_by_job": crash_points,
@@ -161,6 +190,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the single crash points that are tried")
     parser.add_argument("--jobs", default="; ".join(SHARES), help="those to run (default: %(default)s)")
     parser.add_argument("--minutes", type=float, default=math.inf, help="after which nothing more is begun")
+    parser.add_argument("--keep", type=Path, help="a file of what was done, with which a stopped proof goes on")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="at once")
     args = parser.parse_args()
     CHOSEN[:] = args.jobs.split("; ")
@@ -170,7 +200,7 @@ def main() -> None:
         finish({"seed": args.seed, "job": job_of(args.seed), "violations": [str(one) for one in violations]})
         return
     DEADLINE[0] = time.time() + 60 * args.minutes
-    figures = explore(args.n, args.share, args.processes)
+    figures = explore(args.n, args.share, args.processes, args.keep)
     for line in figures.pop("shown"):
         print(line)
     if args.write:
@@ -187,12 +217,8 @@ def _page(figures: dict[str, Any]) -> str:
     rows = "".join(f"| {job} | {points[job]:,} |\n" for job in JOBS if job in points)
     stopped = ""
     if figures["left_out"] or figures["schedules"] < SCHEDULES:
-        minutes = figures["seconds"] / 60
         not_run = f", and without the {', the '.join(figures['left_out'])}" if figures["left_out"] else ""
-        stopped = (
-            f"This is a part of the proof: it was stopped after {minutes:.0f} minutes on a busy machine, with "
-            f"{figures['schedules']:,} of {SCHEDULES:,} random schedules{not_run}.\n\n"
-        )
+        stopped = f"This is a part of the proof, with {figures['schedules']:,} of {SCHEDULES:,} random schedules{not_run}.\n\n"
     found = "".join(
         f"| {plant} | {count or 'NOT FOUND'} |\n" for plant, count in figures["planted_found_after"].items()
     )
@@ -211,7 +237,8 @@ def _page(figures: dict[str, Any]) -> str:
         f"- **{figures['crash_points']:,}** single crash points, all of the jobs below: before each call that writes. "
         f"What a crash can leave there, in up to 31 outcomes each, are {figures['crash_states']:,} different states of "
         "the disk, not counting those that differ only in what unfinished folders hold;\n"
-        f"- {figures['failed_calls']:,} system calls that fail one at a time, with ENOSPC, EIO and EINTR in turn;\n"
+        f"- {figures['failed_calls']:,} system calls that fail one at a time, with ENOSPC, EIO and EINTR in turn, "
+        "writes once with half of their bytes written and once with none;\n"
         f"- **{figures['schedules']:,}** random schedules with one to three crashes, failing calls, and up to two "
         "drivers, each with workers, at once.\n\n"
         f"| job | crash points |\n| --- | ---: |\n{rows}\n"

@@ -18,6 +18,12 @@ def test_overhead_ends_with_its_ratio(sample):
     assert figures["ratio"] > 0
 
 
+def test_flushes_are_counted_on_disk_and_in_memory(sample):
+    figures = sample("flushes", 2, WARMSTART_BENCH_TINY="1", WARMSTART_BENCH_ROUNDS="1")
+    jobs = [figures[place][job] for place in ("disk", "memory") for job in ("fit", "labelling")]
+    assert all(one["flushes"] > 0 and one["ratio"] >= 1 for one in jobs)
+
+
 def test_training_speed_ends_with_its_ratios(sample):
     figures = sample("train", 40, WARMSTART_BENCH_TINY="1")
     assert figures["imdb"]["rows"] == 32

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from contextlib import contextmanager
 
 import pytest
 from safetensors.torch import load_file
@@ -14,6 +15,7 @@ from tiny import save_tiny
 from warmstart.cli.main import app
 from warmstart.errors import RecipeError
 from warmstart.evaluation.run import RunFolder
+from warmstart.pipeline import run_recipe
 from warmstart.pipeline.reuse import reuse_finetuning
 from warmstart.pipeline.run_recipe import plan_stages
 from warmstart.recipe import StageOptions, load_recipe, make_recipe
@@ -96,6 +98,24 @@ def test_reuse_can_be_refused(fit):
         fit("two", Trouble(1, crash), reuse_stages=False)
     again = fit("two", reuse_stages=False)
     assert all(one.equal(two) for one, two in zip(weights(first).values(), weights(again).values(), strict=True))
+
+
+def test_a_stage_that_another_run_has_just_finished_is_not_trained_again(fit, cache, monkeypatch):
+    lock, notes = run_recipe.locked_stage, Trouble()
+
+    @contextmanager
+    def after_another_run(folder, identity):
+        monkeypatch.setattr(run_recipe, "locked_stage", lock)
+        fit("other")
+        with lock(folder, identity):
+            yield
+
+    monkeypatch.setattr(run_recipe, "locked_stage", after_another_run)
+    removed = []
+    monkeypatch.setattr(run_recipe, "discard", removed.append)
+    fit("run", notes)
+    assert removed == [], "the other run may still be reading it"
+    assert any("01-pretrain was just finished" in line for line in notes.said)
 
 
 @pytest.mark.parametrize("step", [1, 3, 5])

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 import warmstart
 from warmstart.storage.cache import cache_folder
 from warmstart.storage.files import (
+    append,
     atomic_file,
     drop_torn_line,
     link_or_copy,
@@ -118,6 +120,22 @@ def test_a_torn_last_line_is_dropped(tmp_path, before, after):
         path.write_bytes(before)
     drop_torn_line(path)
     assert (path.read_bytes() if path.exists() else None) == after
+
+
+def test_an_append_to_a_full_disk_leaves_a_torn_line_at_most(tmp_path):
+    path = tmp_path / "journal"
+    append(path, b"one\n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6, hard))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            append(path, b"three\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == b"one\nth"
+    drop_torn_line(path)
+    append(path, b"two\n")
+    assert path.read_bytes() == b"one\ntwo\n"
 
 
 def test_what_is_linked_replaces_what_is_there(tmp_path):

@@ -1,10 +1,13 @@
 """A sweep: every trial once, none lost, none of another sweep; chosen by dev, with the best recipe at the end."""
 
+import errno
+import io
 import json
 import os
 import signal
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
@@ -335,6 +338,31 @@ def test_a_shipped_sweep_is_whole_but_for_its_recipe(name, recipe):
     given, _ = load_sweep(name, recipe=recipe)
     assert shipped_sweeps()[name].read_text().startswith("# ")
     assert (name, given.wanted) == ("published-grid", 12)
+
+
+@pytest.mark.parametrize("failing", [1, 4, 9])
+def test_an_entry_that_fails_half_way_is_not_written_twice(asked, quick, tmp_path, monkeypatch, failing):
+    class Failing(io.FileIO):
+        def write(self, data):
+            nonlocal failing
+            failing -= 1
+            if failing == 0:
+                super().write(bytes(data)[: len(data) // 2])
+                raise OSError(errno.EIO, "Input/output error")
+            return super().write(data)
+
+    opened = Path.open
+
+    def open_to_fail(path, mode="r", *rest, **more):
+        return Failing(path, "ab") if path.name == FILE and mode == "ab" else opened(path, mode, *rest, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", open_to_fail)
+        with pytest.raises(OSError, match="Input/output"):
+            run_sweep(*asked(), tmp_path)
+    ended = run_sweep(*asked(), tmp_path)
+    assert [one.state for one in ended.trials] == ["complete"] * 3
+    assert sorted(quick) == [0, 1, 2]
 
 
 def test_a_half_written_entry_is_cut_off(asked, quick, tmp_path):

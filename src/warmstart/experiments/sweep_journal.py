@@ -11,15 +11,15 @@ import math
 import random
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warmstart.errors import MissingExtraError
 from warmstart.options import Value, Values
 from warmstart.recipe import SearchRange, Sweep
-from warmstart.storage.files import drop_torn_line, torn_at
+from warmstart.storage.files import append, drop_torn_line, torn_at
 from warmstart.storage.folders import flush_folder
 from warmstart.storage.locks import hold_lock
 
@@ -40,12 +40,8 @@ class Journal:
     def __init__(self, folder: Path, sweep: Sweep) -> None:
         self.optuna = load_optuna()
         self.sweep = sweep
-        lock = _JournalLock(folder / FILE)
-        if torn_at(folder / FILE) is not None:  # Optuna reads before it writes, and stops at what a power cut left
-            with lock.held():
-                pass
-        backend = self.optuna.storages.journal.JournalFileBackend(str(folder / FILE), lock)
-        flush_folder(folder)  # Optuna flushes what it appends, and not the name of the file
+        backend = _JournalFile(folder / FILE, self.optuna)
+        flush_folder(folder)  # what is appended is flushed, but not the name of the file
         storage = self.optuna.storages.JournalStorage(backend)
         search = {"sampler": self.optuna.samplers.RandomSampler(), "pruner": _pruner(sweep)}
         try:
@@ -149,31 +145,30 @@ def load_optuna() -> ModuleType:
     return optuna
 
 
-class _JournalLock:
-    """Lets one process at a time write to Optuna's journal file; its death releases the lock at once.
+class _JournalFile:
+    """Optuna's journal file, which one process at a time appends to; its death releases the lock at once.
 
-    Optuna's own lock is a file that a killed process leaves behind, and all others then wait half a minute. What a
-    kill or a full disk left of a half-written entry is cut off before the next one is appended.
+    Optuna's own lock is a file that a killed process leaves behind, and all others then wait half a minute; and its own
+    append writes an entry that failed half-way once more. Here half an entry is cut off before the next is appended.
     """
 
-    def __init__(self, journal: Path) -> None:
-        self.journal = journal
-        self.acquired: AbstractContextManager[None] | None = None
+    def __init__(self, path: Path, optuna: ModuleType) -> None:
+        self.path = path
+        if torn_at(path) is not None:  # Optuna reads before it writes, and stops at what a power cut left
+            with self._held():
+                pass
+        self.read_logs = optuna.storages.journal.JournalFileBackend(str(path)).read_logs
 
-    def acquire(self) -> bool:
-        self.acquired = self.held()
-        self.acquired.__enter__()
-        return True
-
-    def release(self) -> None:
-        if self.acquired is not None:
-            self.acquired.__exit__(None, None, None)
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        lines = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
+        with self._held():
+            append(self.path, lines.encode())
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def _held(self) -> Iterator[None]:
         """Hold the lock on a journal whose last entry is whole."""
-        with hold_lock(self.journal.with_name(f".{self.journal.name}.lock")):
-            drop_torn_line(self.journal)
+        with hold_lock(self.path.with_name(f".{self.path.name}.lock")):
+            drop_torn_line(self.path)
             yield
 
 

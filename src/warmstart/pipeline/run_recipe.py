@@ -174,16 +174,24 @@ def _run_stages(recipe: Recipe, stages: list[EarlierStage], progress: Progress, 
     """Train the stages that are not in the store yet; gives the recipe of the fine-tuning that starts from the last."""
     recipe = with_reference(recipe, stages)
     for number, stage in enumerate(stages, 1):
-        if stage.finished and recipe.reuse_stages:
+        if _reusable(recipe, stage):
             progress.log(f"{number:02d}-{stage.name} is finished ({stage.folder.name}); reused")
             continue
-        progress.log(f"{number:02d}-{stage.name} starts or resumes ({stage.folder.name})")
         with locked_stage(stage.folder, stage.identity):
+            if _reusable(recipe, stage):  # another run has finished it, and may be reading it
+                progress.log(f"{number:02d}-{stage.name} was just finished ({stage.folder.name}); reused")
+                continue
+            progress.log(f"{number:02d}-{stage.name} starts or resumes ({stage.folder.name})")
             if stage.finished and processes.is_main_process():  # and not to be reused
                 discard(stage.folder)
             _run_stage(recipe, stage, progress, anyway)
     last = last_model(stages)
     return recipe.alone(str(last.model) if last else recipe.model)
+
+
+def _reusable(recipe: Recipe, stage: EarlierStage) -> bool:
+    """Whether a stage need not be trained; all processes of a training are to agree, or they wait for each other."""
+    return recipe.reuse_stages and processes.as_main_process_sees(stage.finished)
 
 
 def _with_teacher(

@@ -46,12 +46,29 @@ def check_several(setting: str) -> None:
 @contextmanager
 def main_process_first() -> Iterator[None]:
     """The main process runs the block first, the others once it is done."""
-    key = f"warmstart/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{next(_turns)}"
+    key = _next_key()
     if world_size() > 1 and not is_main_process():
         _store().wait([key], _MAX_WAIT)
     yield
     if world_size() > 1 and is_main_process():
         _store().set(key, "done")
+
+
+def as_main_process_sees(fact: bool) -> bool:
+    """What the main process found to be so, for all of them, which look at different times."""
+    if world_size() == 1:
+        return fact
+    key, store = _next_key(), _store()
+    if is_main_process():
+        store.set(key, str(int(fact)))
+        return fact
+    store.wait([key], _MAX_WAIT)
+    return bool(int(store.get(key)))
+
+
+def _next_key() -> str:
+    """A name that all processes give to the same meeting, since they meet in the same order."""
+    return f"warmstart/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{next(_turns)}"
 
 
 def _store() -> Store:

@@ -75,6 +75,18 @@ def json_text(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def append(path: Path, data: bytes) -> None:
+    """Append lines to a file, to last; a failure leaves it with a torn line at most, for `drop_torn_line`.
+
+    Unbuffered: a buffer that could not be written is written once more when its file is closed, behind what of it was.
+    """
+    with path.open("ab", buffering=0) as file:
+        left = memoryview(data)
+        while left:
+            left = left[file.write(left) :]
+        os.fsync(file.fileno())
+
+
 def drop_torn_line(path: Path) -> None:
     """Cut off an append that was interrupted; a missing file is left missing."""
     if (size := torn_at(path)) is not None:
