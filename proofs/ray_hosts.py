@@ -1,0 +1,114 @@
+"""A Ray cluster whose nodes are hosts in namespaces: a head, nodes that work, and a host for a second driver."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hosts import Host, Network
+
+HEAD, STORE, FIRST = 1, 2, 10
+"""Last numbers of addresses; every node that joins has a new one."""
+PORT = 6379
+RAY_FOLDER = Path("/tmp/ray")
+CPUS = 2
+"""Logical CPUs of a node that works."""
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "RAY_AUTH_MODE": "token",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # On a busy machine, a node takes longer to start than Ray waits by default.
+    "RAY_raylet_start_wait_time_s": "180",
+    "RAY_enable_metrics_collection": "0",
+    "RAY_TMPDIR": str(RAY_FOLDER.parent),
+}
+# Given ports are not waited for: a raylet ends itself where an agent takes 15 seconds to choose one.
+AGENT_PORTS = (
+    "--dashboard-agent-listen-port=52365",
+    "--dashboard-agent-grpc-port=52366",
+    "--metrics-export-port=52367",
+    "--runtime-env-agent-port=52368",
+)
+START_SECONDS = 900
+
+
+class Node:
+    """A host with a Ray node on it."""
+
+    def __init__(self, host: Host, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.host, self.process, self.log = host, process, log
+
+    def left(self) -> bool:
+        """Whether its Ray has ended by itself, as it does after the head gave it up."""
+        return self.process.poll() is not None
+
+    def wait(self) -> None:
+        """Wait until it has joined the cluster."""
+        deadline = time.monotonic() + START_SECONDS
+        while "Ray runtime started" not in (text := self.log.read_text(encoding="utf-8")):
+            assert time.monotonic() < deadline and not self.left(), f"{self.log}: {text[-3000:]}"
+            time.sleep(0.5)
+
+
+class RayHosts:
+    """A cluster.
+
+    Args:
+        folder: For logs and Ray's sessions, a folder of each host.
+        count: Nodes that work.
+        before: Runs first in each process of Ray and of drivers.
+    """
+
+    def __init__(self, network: Network, folder: Path, count: int, before: Callable[[], None] | None = None) -> None:
+        os.environ.update(ENVIRONMENT, RAY_AUTH_TOKEN=secrets.token_hex(32))
+        RAY_FOLDER.mkdir(exist_ok=True)
+        self.network, self.folder, self.before = network, folder, before
+        self.next = FIRST
+        self.address = ""
+        self.head = self._node(HEAD, "--head", f"--port={PORT}", "--include-dashboard=false", "--num-cpus=0")
+        self.address = f"{self.head.host.address}:{PORT}"
+        self.head.wait()
+        self.nodes = [self.join(CPUS) for _ in range(count)]
+
+    def join(self, cpus: int) -> Node:
+        """A new node, on a new host; it takes a while until the cluster counts on it."""
+        self.next += 1
+        assert self.next < 254, "no addresses left"
+        return self._node(self.next, f"--address={self.address}", f"--num-cpus={cpus}")
+
+    def replace(self, at: int) -> None:
+        """Switch a node that works off, and let a new one join."""
+        self.nodes[at].host.off()
+        self.nodes[at] = self.join(CPUS)
+
+    def wait(self) -> None:
+        """Wait until all nodes that work have joined."""
+        for node in self.nodes:
+            node.wait()
+
+    def run(self, host: Host, command: list[str], log: Path) -> subprocess.Popen[bytes]:
+        """Start a program on a host."""
+        return host.start(command, log, self.before)
+
+    def _node(self, number: int, *options: str) -> Node:
+        session = self.folder / f"host-{number}"
+        session.mkdir(parents=True)
+        host = self.network.host(number, {RAY_FOLDER: session})
+        command = [
+            str(Path(sys.executable).with_name("ray")),
+            "start",
+            "--block",
+            f"--node-ip-address={host.address}",
+            "--object-store-memory=80000000",
+            "--include-log-monitor=false",
+            *AGENT_PORTS,
+            *options,
+        ]
+        log = self.folder / f"host-{number}.log"
+        return Node(host, self.run(host, command, log), log)
