@@ -12,9 +12,7 @@ It makes network, process and mount namespaces, so it is run as root; no packet 
 from __future__ import annotations
 
 import argparse
-import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,10 +27,10 @@ import kept
 from cluster_page import page
 from common import finish, write_page
 from exactly_once import FILES, make_corpus, make_run
-from hosts import Host, Network, alone, separated
+from hosts import Network, alone, separated
 from outage import local_files, rows_of
 from ray_hosts import STORE, Node, RayHosts
-from s3_server import Forwarder, S3Server
+from s3_server import Forwarder, S3Server, moto_server
 from slow_disk import join, slow_disk, write_speed
 
 PARTS = ("store", "disk")
@@ -42,12 +40,12 @@ WORKERS = (2, 1)
 """Of each driver."""
 DISK_BYTES = 1 << 20
 """Bytes per second that the slow disk writes, and that it reads."""
-PARTITIONS = ("node, short", "node, long", "nodes from drivers", "driver, short", "driver, long")
+PARTITIONS = ("node, short", "node, long", "node from head, long", "driver, short", "driver, long")
 SHORT, LONG = (3.0, 8.0), (75.0, 90.0)
 """Seconds. The head gives a silent node up after about a minute; a driver gives a silent head up after 30 seconds."""
 OUTAGE = (2.0, 40.0)
-RESUMABLE = {10, 11, 12, 74, 75}
-"""Exit codes after which the same command is expected to go on."""
+WITH_A_MESSAGE = {6, 9, 11, 74}
+"""Exit codes of errors that say what happened, and after which the same command goes on."""
 JOB_SECONDS = 3600
 BUCKET = "corpus"
 
@@ -70,17 +68,17 @@ class LabelDriver:
     def done(self) -> bool:
         """Whether it ended well; where it ended otherwise, or its host's Ray has, it is started again."""
         code = self.process.poll()
+        if code == 0:
+            return True
         if self.node is not self.cluster.head and self.node.left():
             self.node.host.off()
-            self.codes.append(self.process.wait())
+            code = self.process.wait()
             self.node = self.cluster.join(cpus=0)
             self.node.wait()
-            self._start()
-            return False
-        if code:
+        if code is not None:
             self.codes.append(code)
             self._start()
-        return code == 0
+        return False
 
 
 class Disturbance:
@@ -90,7 +88,7 @@ class Disturbance:
         self.proof, self.cluster, self.events = proof, cluster, events
         self.seen: Any = None
 
-    def step(self, progress: Callable[[], Any], drivers: Sequence[LabelDriver]) -> None:
+    def step(self, progress: Callable[[], Any]) -> None:
         """Do the next event, if it is time for one; replace nodes that left by themselves."""
         for at, node in enumerate(self.cluster.nodes):
             if node.left():
@@ -121,6 +119,7 @@ class Proof:
         self.figures = Counter[str]()
         self.codes = Counter[str]()
         self.quiet: Files = {}
+        self.drivers: list[LabelDriver] = []
 
     def say(self, text: str) -> None:
         """Tell how far it is."""
@@ -131,7 +130,7 @@ class Proof:
         size = ["--rows-per-shard", str(SHARD), "--files-per-group", "2"]
         return [str(self.run), "--file", inputs, "--out", out, "--workers", str(workers), *size]
 
-    def store(self, kills: int, partitions: int, outages: int) -> dict[str, Any]:
+    def store(self, kills: int, partitions: Sequence[str], outages: int) -> dict[str, Any]:
         """Two drivers on one folder of an object store."""
         with ExitStack() as stack:
             network = Network()
@@ -150,11 +149,12 @@ class Proof:
             place = f"s3://KEY:secret@{BUCKET}"
             events = self._kills(cluster, kills)
             events += [(f"outages: {number + 1}", partial(self._outage, forwarder)) for number in range(outages)]
+            events += [(f"partitions: {kind}", partial(self._partition, cluster, kind)) for kind in partitions]
             self.random.shuffle(events)
             job = 0
             while not job or events:
                 out = f"job-{job}"
-                drivers = [
+                self.drivers = [
                     LabelDriver(
                         cluster,
                         node,
@@ -162,15 +162,10 @@ class Proof:
                         self.folder / f"driver-{number}.log",
                     )
                     for number, (node, workers) in enumerate(zip((cluster.head, second), WORKERS, strict=True))
-                ][: 2 if job else 1]
-                if job == 1:
-                    at = self.random.sample(range(len(events) + partitions), partitions)
-                    for position, kind in zip(sorted(at), PARTITIONS[:partitions], strict=True):
-                        events.insert(
-                            position, (f"partitions: {kind}", partial(self._partition, cluster, drivers, kind))
-                        )
-                self._label(cluster, drivers, events if job else [], partial(_changes, server, out))
-                second = drivers[-1].node if job else second
+                    if number == 0 or job
+                ]
+                self._label(cluster, events if job else [], partial(_changes, server, out))
+                second = self.drivers[-1].node if job else second
                 self._compare(_stored(server, out), quiet=not job)
                 job += 1
             return self._part(drivers=len(WORKERS))
@@ -187,61 +182,58 @@ class Proof:
             self.say(f"the disk writes {speeds[0]:,} bytes per second, with the limit {speeds[1]:,}")
             network = Network()
             stack.callback(network.close)
-            cluster = RayHosts(network, folder / "hosts", NODES, before=lambda: join(os.getpid()))
+            cluster = RayHosts(network, folder / "hosts", NODES, before=partial(join, 0))
             cluster.wait()
             events = self._kills(cluster, kills)
             job = 0
             while not job or events:
                 out = folder / f"job-{job}"
                 arguments = self.arguments(str(self.inputs), str(out), WORKERS[0])
-                driver = LabelDriver(cluster, cluster.head, arguments, self.folder / "driver-disk.log")
-                self._label(cluster, [driver], events if job else [], partial(_written, out))
+                self.drivers = [LabelDriver(cluster, cluster.head, arguments, self.folder / "driver-disk.log")]
+                self._label(cluster, events if job else [], partial(_written, out))
                 self._compare(local_files(out), quiet=not job)
                 job += 1
             return self._part(slow_disk=speeds)
 
     def _kills(self, cluster: RayHosts, count: int) -> list[tuple[str, Callable[[], None]]]:
-        return [
-            (f"node_kills: {number + 1}", lambda: cluster.replace(self.random.randrange(NODES)))
-            for number in range(count)
-        ]
+        def kill() -> None:
+            joined = [at for at, node in enumerate(cluster.nodes) if node.joined()]
+            cluster.replace(self.random.choice(joined or range(NODES)))
+
+        return [(f"node_kills: {number + 1}", kill) for number in range(count)]
 
     def _outage(self, forwarder: Forwarder) -> None:
         forwarder.kill()
         time.sleep(self.random.uniform(*OUTAGE))
         forwarder.start()
 
-    def _partition(self, cluster: RayHosts, drivers: list[LabelDriver], kind: str) -> None:
+    def _partition(self, cluster: RayHosts, kind: str) -> None:
         """Pull a cable for a while."""
-        node = self.random.choice(cluster.nodes).host
-        hosts: list[Host] = [driver.node.host for driver in drivers]
-        cuts: dict[str, AbstractContextManager[None]] = {
-            "node, short": node.unplugged(),
-            "node, long": node.unplugged(),
-            "nodes from drivers": separated([*hosts, node]),
-            "driver, short": hosts[-1].unplugged(),
-            "driver, long": hosts[-1].unplugged(),
-        }
-        with cuts[kind]:
+        node, driver = self.random.choice(cluster.nodes).host, self.drivers[-1].node.host
+        cut: AbstractContextManager[None]
+        if kind.startswith("node from head"):
+            cut = separated([cluster.head.host, node])
+        else:
+            cut = (node if kind.startswith("node") else driver).unplugged()
+        with cut:
             time.sleep(self.random.uniform(*(SHORT if kind.endswith("short") else LONG)))
 
     def _label(
         self,
         cluster: RayHosts,
-        drivers: list[LabelDriver],
         events: list[tuple[str, Callable[[], None]]],
         progress: Callable[[], Any],
     ) -> None:
         """Wait until all drivers ended well, while events take place."""
         disturbance, deadline = Disturbance(self, cluster, events), time.monotonic() + JOB_SECONDS
-        waiting = list(drivers)
+        waiting = list(self.drivers)
         while waiting:
-            disturbance.step(progress, drivers)
+            disturbance.step(progress)
             waiting = [driver for driver in waiting if not driver.done()]
             assert time.monotonic() < deadline, f"{len(waiting)} drivers are stuck; see {self.folder}"
             time.sleep(1)
-        for driver in drivers:
-            self.codes.update("resumed" if code in RESUMABLE else "crashed" for code in driver.codes)
+        for driver in self.drivers:
+            self.codes.update("resumed" if code in WITH_A_MESSAGE else "crashed" for code in driver.codes)
             if driver.codes:
                 self.say(f"driver on {driver.node.host.address} ended before with {driver.codes}")
 
@@ -299,12 +291,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="another one draws other instants")
     parser.add_argument("--write", action="store_true", help="write the results page in docs/results/")
     args = parser.parse_args()
+    if "store" in args.parts:
+        moto_server()  # installed while there is a network
     alone()
     quarter = args.n // 4
     with tempfile.TemporaryDirectory(prefix="c-") as name:
         proof = Proof(Path(name), args.rows, args.seed)
         work = {
-            "store": partial(proof.store, args.n - quarter, args.partitions, args.outages),
+            "store": partial(proof.store, args.n - quarter, PARTITIONS[: args.partitions], args.outages),
             "disk": partial(proof.disk, quarter, args.disk),
         }
         parts = kept.by_parts("cluster", {part: work[part] for part in args.parts.split(",")}, args.write)

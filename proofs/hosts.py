@@ -8,6 +8,7 @@ Nothing in these namespaces reaches a network outside of them.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -25,6 +26,7 @@ START_SECONDS = 30
 def alone() -> None:
     """Start this program again in namespaces of its own, unless it is in them; leaves, saying why, if it cannot."""
     if os.environ.get(INSIDE):
+        run("ip", "link", "set", "lo", "up")
         return
     os.environ[INSIDE] = "1"
     try:
@@ -44,7 +46,6 @@ class Network:
 
     def __init__(self) -> None:
         self.hosts: dict[int, Host] = {}
-        run("ip", "link", "set", "lo", "up")
         run("ip", "link", "add", SWITCH, "type", "bridge")
         run("ip", "address", "add", f"{SUBNET}.{SWITCH_NUMBER}/24", "dev", SWITCH)
         run("ip", "link", "set", SWITCH, "up")
@@ -55,9 +56,10 @@ class Network:
         return self.hosts[number]
 
     def close(self) -> None:
-        """Switch all hosts off."""
+        """Switch all hosts off, and take the switch away."""
         for host in self.hosts.values():
             host.off()
+        run("ip", "link", "delete", SWITCH)
 
 
 class Host:
@@ -95,8 +97,10 @@ class Host:
     def off(self) -> None:
         """SIGKILL all of its processes at once, as a power cut does; its cable goes with them."""
         if self.holder.poll() is None:
-            os.kill(self.init, 9)
+            os.kill(self.init, signal.SIGKILL)
             self.holder.wait()
+            # The kernel removes the cable as well, but later.
+            subprocess.run(["ip", "link", "delete", self.port], capture_output=True)
 
     @contextmanager
     def unplugged(self) -> Iterator[None]:

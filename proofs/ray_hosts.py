@@ -24,7 +24,8 @@ ENVIRONMENT = {
     "RAY_AUTH_MODE": "token",
     "RAY_USAGE_STATS_ENABLED": "0",
     # On a busy machine, a node takes longer to start than Ray waits by default.
-    "RAY_raylet_start_wait_time_s": "180",
+    "RAY_raylet_start_wait_time_s": "600",
+    "RAY_worker_register_timeout_seconds": "600",
     "RAY_enable_metrics_collection": "0",
     "RAY_TMPDIR": str(RAY_FOLDER.parent),
 }
@@ -48,11 +49,16 @@ class Node:
         """Whether its Ray has ended by itself, as it does after the head gave it up."""
         return self.process.poll() is not None
 
+    def joined(self) -> bool:
+        """Whether it has joined the cluster."""
+        return "Ray runtime started" in self.log.read_text(encoding="utf-8")
+
     def wait(self) -> None:
         """Wait until it has joined the cluster."""
         deadline = time.monotonic() + START_SECONDS
-        while "Ray runtime started" not in (text := self.log.read_text(encoding="utf-8")):
-            assert time.monotonic() < deadline and not self.left(), f"{self.log}: {text[-3000:]}"
+        while not self.joined():
+            if self.left() or time.monotonic() > deadline:
+                raise TimeoutError(f"{self.host.address} did not join: {self.log.read_text(encoding='utf-8')[-3000:]}")
             time.sleep(0.5)
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup/blkio/warmstart-proof-cluster")
@@ -21,7 +22,7 @@ def slow_disk(folder: Path, bytes_per_second: int) -> Iterator[str]:
 
     A cgroup that an earlier proof left behind, since it was killed, is used again.
     """
-    device = os.stat(folder).st_dev
+    device = folder.stat().st_dev
     try:
         CGROUP.mkdir(exist_ok=True)
         for rule in RULES:
@@ -38,7 +39,7 @@ def slow_disk(folder: Path, bytes_per_second: int) -> Iterator[str]:
 
 
 def join(pid: int) -> None:
-    """Put a process, and all that it starts from now on, under the limit."""
+    """Put a process, or with 0 the calling one, and all that it starts from now on under the limit."""
     (CGROUP / "cgroup.procs").write_text(str(pid))
 
 
@@ -47,7 +48,7 @@ def write_speed(folder: Path, size: int, limited: bool) -> float:
     file = folder / "speed"
     command = [sys.executable, "-c", PROBE, str(file), str(size)]
     began = time.monotonic()
-    subprocess.run(command, check=True, preexec_fn=(lambda: join(os.getpid())) if limited else None)
+    subprocess.run(command, check=True, preexec_fn=partial(join, 0) if limited else None)
     seconds = time.monotonic() - began
     file.unlink()
     return size / seconds
