@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import argparse
 import random
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,8 @@ OUTAGE = (2.0, 40.0)
 WITH_A_MESSAGE = {6, 9, 11, 74}
 """Exit codes of errors that say what happened, and after which the same command goes on."""
 JOB_SECONDS = 3600
+LEAVE_SECONDS = 120
+"""How long a driver may take to end by itself once its host's Ray has."""
 BUCKET = "corpus"
 
 Files = dict[str, bytes]
@@ -71,6 +74,8 @@ class LabelDriver:
         if code == 0:
             return True
         if self.node is not self.cluster.head and self.node.left():
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(LEAVE_SECONDS)  # it should say by itself that its cluster is gone
             self.node.host.off()
             code = self.process.wait()
             self.node = self.cluster.join(cpus=0)
