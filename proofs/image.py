@@ -62,6 +62,7 @@ def base_image(folder: Path) -> str:
     container = run("buildah", "from", "scratch").strip()
     run("buildah", "add", container, str(root), "/")
     run("buildah", "commit", "--rm", container, BASE)
+    run("buildah", "tag", BASE, f"localhost/{BASE.rpartition('/')[2]}")  # how a short name is found without a registry
     return f"debootstrap {SUITE}"
 
 

@@ -53,9 +53,9 @@ RAY_JOB: dict[str, Any] = {
 CHECK = (
     "import json, sys, kubernetes_validate as kv\n"
     "wrong = []\n"
-    "for number, item in enumerate(json.load(sys.stdin)):\n"
+    "for item in json.load(sys.stdin):\n"
     "    try: kv.validate(item, sys.argv[1], strict=True)\n"
-    "    except kv.ValidationError as error: wrong.append(f'{number}: {error}')\n"
+    "    except kv.ValidationError as error: wrong.append(item['kind'] + ': ' + str(error).partition(chr(10))[0])\n"
     "print(json.dumps(wrong))\n"
 )
 KUBERNETES = "1.30"

@@ -8,6 +8,7 @@ from warmstart.deploy.label.locations import Folder
 from warmstart.deploy.label.views import check_same_view
 from warmstart.errors import ClusterError, RunError
 
+NODE = 56 * "a"
 AWAY = {"read": "", "size": None, "error": "no such bucket"}
 """What a machine says that cannot reach the storage."""
 
@@ -27,7 +28,7 @@ def small_ray(*answers, leaves=False):
 
     def nodes():
         alive = not (leaves and looks)
-        return [{"NodeID": "a", "Alive": alive, "Resources": {"CPU": 1}, "NodeManagerAddress": "10.0.0.7"}]
+        return [{"NodeID": NODE, "Alive": alive, "Resources": {"CPU": 1}, "NodeManagerAddress": "10.0.0.7"}]
 
     def get(call):
         looks.append(call)
