@@ -49,21 +49,24 @@ def say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
-def base_image(folder: Path) -> str:
+def base_image(folder: Path, made: Path | None) -> str:
     """The image that the Dockerfile starts from; gives where it comes from."""
     if not subprocess.run(["buildah", "pull", BASE], capture_output=True, timeout=300).returncode:
-        return "registry"
-    root = folder / "base"
-    run("debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(root))
+        return "a registry"
+    root = made or folder / "base"
+    if not made:
+        run("debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(root))
     # As in python:3.11-slim: pip installs for the one Python there is, and its name is python.
     for marker in root.glob("usr/lib/python3*/EXTERNALLY-MANAGED"):
         marker.unlink()
-    (root / "usr" / "bin" / "python").symlink_to("python3")
+    python = root / "usr" / "bin" / "python"
+    if not python.is_symlink():
+        python.symlink_to("python3")
     container = run("buildah", "from", "scratch").strip()
     run("buildah", "add", container, str(root), "/")
     run("buildah", "commit", "--rm", container, BASE)
     run("buildah", "tag", BASE, f"localhost/{BASE.rpartition('/')[2]}")  # how a short name is found without a registry
-    return f"debootstrap {SUITE}"
+    return f"`debootstrap {SUITE}`"
 
 
 def pip_mounts(folder: Path) -> list[str]:
@@ -143,10 +146,10 @@ def _ready(port: int) -> bool:
         return False
 
 
-def build(folder: Path) -> dict[str, Any]:
+def build(folder: Path, made: Path | None) -> dict[str, Any]:
     """Build the image and use it."""
     began = time.monotonic()
-    base = base_image(folder)
+    base = base_image(folder, made)
     mounts = pip_mounts(folder)
     run("buildah", "build", "--isolation", "chroot", "--pull-never", *mounts, "--tag", IMAGE, str(ROOT))
     seconds = round(time.monotonic() - began)
@@ -165,13 +168,13 @@ def build(folder: Path) -> dict[str, Any]:
 def main() -> None:
     """Prove and report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--n", type=int, default=0, help="has no meaning here")
+    parser.add_argument("--base", type=Path, help="a folder that debootstrap made before")
     parser.add_argument("--parts", default=",".join(PARTS), help="which of " + ", ".join(PARTS))
     parser.add_argument("--write", action="store_true", help="write the results page in docs/results/")
     args = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     with tempfile.TemporaryDirectory(prefix="image-") as name:
-        work = {"image": lambda: build(Path(name)), "manifests": check_manifests}
+        work = {"image": lambda: build(Path(name), args.base), "manifests": check_manifests}
         parts = kept.by_parts("image", {part: work[part] for part in args.parts.split(",")}, args.write)
     if args.write and set(parts) == set(PARTS):
         write_page("image", "The image and the Kubernetes files", "make proof-image", _page(parts))

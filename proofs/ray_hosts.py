@@ -6,8 +6,10 @@ import os
 import secrets
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from hosts import Host, Network
@@ -30,8 +32,9 @@ ENVIRONMENT = {
     "RAY_TMPDIR": str(RAY_FOLDER.parent),
 }
 # Given ports are not waited for: a raylet ends itself where an agent takes 15 seconds to choose one.
+AGENT_PORT = "52365"
 AGENT_PORTS = (
-    "--dashboard-agent-listen-port=52365",
+    f"--dashboard-agent-listen-port={AGENT_PORT}",
     "--dashboard-agent-grpc-port=52366",
     "--metrics-export-port=52367",
     "--runtime-env-agent-port=52368",
@@ -117,4 +120,25 @@ class RayHosts:
             *options,
         ]
         log = self.folder / f"host-{number}.log"
-        return Node(host, self.run(host, command, log), log)
+        process = self.run(host, command, log)
+        threading.Thread(target=write_agent_port, args=(process.pid, session), daemon=True).start()
+        return Node(host, process, log)
+
+
+def write_agent_port(start: int, session: Path) -> None:
+    """Write the port of a node's agent where its raylet looks for it.
+
+    The agent does so itself, but a raylet ends itself after 15 seconds without, and on a busy machine the agent is not
+    up by then. The raylet is below the process `start`.
+    """
+    import psutil
+
+    with suppress(psutil.Error):
+        while True:
+            for process in psutil.Process(start).children(recursive=True):
+                with suppress(psutil.Error):
+                    ids = [word.partition("=")[2] for word in process.cmdline() if word.startswith("--node_id=")]
+                    for place in session.glob("session_2*") if ids else ():
+                        (place / f"dashboard_agent_listen_port_{ids[0]}").write_text(AGENT_PORT, encoding="utf-8")
+                        return
+            time.sleep(1)
