@@ -177,6 +177,14 @@ proof-exactly-once:  ## A corpus labelled with Ray while N= workers are killed, 
 proof-outage:  ## A corpus labelled by 3 Ray nodes through N= outages of input and output (ARGS="--parts local"). About 40 minutes.
 	@OMP_NUM_THREADS=1 $(PROOF) proofs/outage.py $(SIZE) $(ARGS)
 
+.PHONY: proof-cluster
+proof-cluster:  ## A corpus labelled by Ray nodes in namespaces through N= node kills, partitions and outages (ARGS="--parts disk"). Needs root. About an hour.
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/cluster.py $(SIZE) $(ARGS)
+
+.PHONY: proof-image
+proof-image:  ## Build the image with buildah, use it as its own user, and check the Kubernetes files (ARGS="--parts manifests"). Needs root.
+	@$(PROOF) proofs/image.py --write $(ARGS)
+
 .PHONY: proof-server
 proof-server:  ## A server under N= malformed requests, clients that never read, smuggling, overload and kills (ARGS="--parts malformed"). About an hour.
 	@$(PROOF) proofs/server.py $(SIZE) $(ARGS)

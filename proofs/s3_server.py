@@ -12,10 +12,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+LOOPBACK = "127.0.0.1"
 VENV = Path.home() / ".cache" / "warmstart-proofs" / "moto"
 
 
@@ -35,18 +36,23 @@ def moto_server() -> str:
 
 
 class S3Server:
-    """A server whose objects are in its memory."""
+    """A server whose objects are in its memory.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        host: The address at which it listens.
+        enter: What comes before its command, to start it on another host.
+    """
+
+    def __init__(self, folder: Path, host: str = LOOPBACK, enter: Sequence[str] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.port = free_port()
+        self.host, self.port = host, free_port()
         self.log = (folder / "moto.log").open("ab")
         self.process = subprocess.Popen(
-            [moto_server(), "-H", "127.0.0.1", "-p", str(self.port)], stdout=self.log, stderr=self.log
+            [*enter, moto_server(), "-H", host, "-p", str(self.port)], stdout=self.log, stderr=self.log
         )
 
     def __enter__(self) -> Self:
-        wait_for(self.port)
+        wait_for(self.port, self.host)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -66,7 +72,7 @@ class S3Server:
         return fs.S3FileSystem(
             access_key="KEY",
             secret_key="secret",
-            endpoint_override=f"127.0.0.1:{self.port}",
+            endpoint_override=f"{self.host}:{self.port}",
             scheme="http",
             region="us-east-1",
             allow_bucket_creation=True,
@@ -100,10 +106,16 @@ class S3Server:
 
 
 class Forwarder:
-    """A port in front of a server, in a process of its own: when it is killed, all connections are cut and refused."""
+    """A port in front of a server, in a process of its own: when it is killed, all connections are cut and refused.
 
-    def __init__(self, target: int) -> None:
-        self.target = target
+    Args:
+        target: The port of the server.
+        host: The address at which both listen.
+        enter: What comes before its command, to start it on another host; it must not fork.
+    """
+
+    def __init__(self, target: int, host: str = LOOPBACK, enter: Sequence[str] = ()) -> None:
+        self.target, self.host, self.enter = target, host, enter
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -116,8 +128,9 @@ class Forwarder:
 
     def start(self) -> None:
         """Listen, on the same port as before."""
-        self.process = subprocess.Popen([sys.executable, __file__, str(self.port), str(self.target)])
-        wait_for(self.port)
+        command = [*self.enter, sys.executable, __file__, self.host, str(self.port), str(self.target)]
+        self.process = subprocess.Popen(command)
+        wait_for(self.port, self.host)
 
     def kill(self) -> None:
         """SIGKILL."""
@@ -129,22 +142,22 @@ class Forwarder:
 def free_port() -> int:
     """A port where nobody listens."""
     with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
+        sock.bind((LOOPBACK, 0))
         return int(sock.getsockname()[1])
 
 
-def wait_for(port: int) -> None:
+def wait_for(port: int, host: str = LOOPBACK) -> None:
     """Wait until somebody listens."""
     deadline = time.monotonic() + 60
     while True:
         with socket.socket() as sock:
-            if not sock.connect_ex(("127.0.0.1", port)):
+            if not sock.connect_ex((host, port)):
                 return
-        assert time.monotonic() < deadline, f"nobody listens at port {port}"
+        assert time.monotonic() < deadline, f"nobody listens at {host}:{port}"
         time.sleep(0.1)
 
 
-async def forward(port: int, target: int) -> None:
+async def forward(host: str, port: int, target: int) -> None:
     """Pass on what comes, both ways."""
 
     async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -157,12 +170,12 @@ async def forward(port: int, target: int) -> None:
         writer.close()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there = await asyncio.open_connection("127.0.0.1", target)
+        there = await asyncio.open_connection(host, target)
         await asyncio.gather(pump(reader, there[1]), pump(there[0], writer))
 
-    server = await asyncio.start_server(serve, "127.0.0.1", port)
+    server = await asyncio.start_server(serve, host, port)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(forward(int(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(forward(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 from warmstart.deploy.label.locations import Folder
-from warmstart.errors import OutageError, RunError
+from warmstart.errors import ClusterError, OutageError, RunError
 
 PATIENCE = 10.0
 """Seconds until what one machine wrote is seen by another; a network disk may be slow to show it."""
@@ -20,26 +20,62 @@ def check_same_view(ray: Any, out: Folder, folder: Folder, name: str) -> None:
     Args:
         name: A file of the input.
     """
-    out, folder = (Folder(place.uri, PATIENCE, place.anchor) for place in (out, folder))
     token = uuid.uuid4().hex
     probe = f".{token}.probe"
     out.write(probe, token.encode())
     size = folder.existing(name).bytes
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    nodes = {node["NodeID"]: node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")}
-    views = {}
+    nodes = _alive(ray)
+    views = _Views(ray, out, folder, name, token)
     try:
-        for node in nodes:
-            place = NodeAffinitySchedulingStrategy(node, soft=False)
-            look = ray.remote(look_around).options(num_cpus=0, scheduling_strategy=place)
-            views[node] = look.remote(out, folder, name, token, node)
-        for node, view in views.items():
-            where = nodes[node]["NodeManagerAddress"]
-            _compare(where, ray.get(view), out, size, (token, node))
+        asked = {node: views.ask(node) for node in nodes}
+        for node, answer in asked.items():
+            view = views.get(node, answer)
+            if view is not None and view["error"]:
+                # An outage of the storage is waited out here, as everywhere; then the machine looks once more.
+                out.existing(probe)
+                folder.existing(name)
+                view = views.get(node, views.ask(node))
+            if view is not None:
+                _compare(nodes[node], view, views.out, size, (token, node))
     finally:
-        for file in (probe, *(f".{token}.{node}.probe" for node in views)):
+        for file in (probe, *(f".{token}.{node}.probe" for node in nodes)):
             out.remove(file)
+
+
+def _alive(ray: Any) -> dict[str, str]:
+    """The addresses of the machines that can work, by their ids."""
+    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+    return {node["NodeID"]: node["NodeManagerAddress"] for node in nodes}
+
+
+class _Views:
+    """What machines of the cluster see, each asked for it."""
+
+    def __init__(self, ray: Any, out: Folder, folder: Folder, name: str, token: str) -> None:
+        self.ray = ray
+        self.out, self.folder = (Folder(place.uri, PATIENCE, place.anchor) for place in (out, folder))
+        self.probe = (name, token)
+
+    def ask(self, node: str) -> Any:
+        """Start to look around on a machine."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        place = NodeAffinitySchedulingStrategy(node, soft=False)
+        look = self.ray.remote(look_around).options(num_cpus=0, scheduling_strategy=place)
+        return look.remote(self.out, self.folder, *self.probe, node)
+
+    def get(self, node: str, answer: Any) -> dict[str, Any] | None:
+        """What a machine sees; None where it has left the cluster meanwhile, so that it does not matter."""
+        try:
+            view: dict[str, Any] = self.ray.get(answer)
+        except self.ray.exceptions.RayError as error:
+            if (where := _alive(self.ray).get(node)) is None:
+                return None
+            reason = " ".join(str(error).split())[:300]
+            raise ClusterError(
+                f"--ray: the machine {where} did not answer ({reason}); run the same command again"
+            ) from None
+        return view
 
 
 def look_around(out: Folder, folder: Folder, name: str, token: str, node: str) -> dict[str, Any]:
