@@ -80,7 +80,8 @@ class ShardedFit:
             checkpoints={"every_steps": self.saves, "when_finished": "keep"},
             resume_anyway=list(anyway),
         )
-        meter.write(out, logits(meter.model))
+        if meter.model is not None:  # there was a step left to train
+            meter.write(out, logits(meter.model))
 
     def run(self, out: Path, processes: int, fsdp: bool = True, anyway: tuple[str, ...] = ()) -> Path:
         """Train to the end."""

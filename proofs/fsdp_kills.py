@@ -25,7 +25,7 @@ def kill_at(point: str) -> None:
     if point == "step":
         WarmstartTrainer.training_step = _until(3, WarmstartTrainer.training_step)  # type: ignore[method-assign]
     elif point == "shards":
-        shards.dcp.save = _until(2, shards.dcp.save)
+        shards.save = _until(2, shards.save)
     elif point == "publish":
         CheckpointStore.save = _unpublished(CheckpointStore.save)  # type: ignore[method-assign]
     elif point == "resume":

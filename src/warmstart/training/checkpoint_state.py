@@ -25,7 +25,7 @@ from warmstart.storage.json_files import MEGABYTE, Json, read_object
 from warmstart.training.shards import load_shards, save_shards
 
 if TYPE_CHECKING:
-    from torch.distributed.tensor import DeviceMesh
+    from torch.distributed.device_mesh import DeviceMesh
 
 TENSORS = "tensors.safetensors"
 STATE = "state.json"
@@ -144,7 +144,7 @@ class _Tensors:
     """Tensors by name, those of which each process has a share apart."""
 
     whole: dict[str, torch.Tensor] = field(default_factory=dict)
-    sharded: dict[str, DTensor] = field(default_factory=dict)
+    sharded: dict[str, torch.Tensor] = field(default_factory=dict)
     _places: set[int] = field(default_factory=set)
 
     def add_sharded(self, name: str, value: DTensor) -> None:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 import transformers
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, init_device_mesh
+from torch.distributed.tensor import DTensor
 
 from warmstart.errors import RecipeError
 from warmstart.models.layer_map import LayerMap
@@ -25,7 +26,7 @@ from warmstart.training.settings import Settings
 from warmstart.training.trainable_task import TrainableTask
 
 if TYPE_CHECKING:
-    from torch.distributed.tensor import DeviceMesh
+    from torch.distributed.device_mesh import DeviceMesh
 
 Result = TypeVar("Result")
 OPTIMIZERS = ("adamw_torch", "adamw_torch_fused", "sgd")

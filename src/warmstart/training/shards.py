@@ -11,19 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-import torch.distributed.checkpoint as dcp
-from torch.distributed.checkpoint import CheckpointException
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
-from torch.distributed.tensor import DTensor, Shard
+from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
+from torch.distributed.tensor import Shard
 from torch.distributed.tensor import empty as empty_sharded
 
 if TYPE_CHECKING:
-    from torch.distributed.tensor import DeviceMesh
+    from torch.distributed.device_mesh import DeviceMesh
 
 FOLDER = "shards"
 
 
-def save_shards(tensors: dict[str, DTensor], folder: Path | None = None) -> None:
+def save_shards(tensors: dict[str, torch.Tensor], folder: Path | None = None) -> None:
     """Write each process's share of the tensors into a checkpoint's folder; every process must take part.
 
     Args:
@@ -32,7 +34,7 @@ def save_shards(tensors: dict[str, DTensor], folder: Path | None = None) -> None
     place = [str(folder / FOLDER) if folder else ""]
     torch.distributed.broadcast_object_list(place, src=0)
     with _own_errors():
-        dcp.save(dict(tensors), storage_writer=HuggingFaceStorageWriter(place[0], save_distributed=True))
+        save(dict(tensors), storage_writer=HuggingFaceStorageWriter(place[0], save_distributed=True))
 
 
 def load_shards(names: Iterable[str], folder: Path, mesh: DeviceMesh | None) -> dict[str, torch.Tensor]:
@@ -45,15 +47,16 @@ def load_shards(names: Iterable[str], folder: Path, mesh: DeviceMesh | None) -> 
     stored = reader.read_metadata().state_dict_metadata
     tensors: dict[str, torch.Tensor] = {}
     for name in names:
-        if name not in stored:
+        about = stored.get(name)
+        if not isinstance(about, TensorStorageMetadata):
             raise ValueError(f"found no tensor {name[:80]!r}")
-        size, dtype = stored[name].size, stored[name].properties.dtype
+        dtype = about.properties.dtype
         if mesh is None:
-            tensors[name] = torch.empty(size, dtype=dtype)
+            tensors[name] = torch.empty(about.size, dtype=dtype)
         else:
-            tensors[name] = empty_sharded(size, dtype=dtype, device_mesh=mesh, placements=[Shard(0)])
+            tensors[name] = empty_sharded(about.size, dtype=dtype, device_mesh=mesh, placements=[Shard(0)])
     with _own_errors():
-        dcp.load(tensors, storage_reader=reader, no_dist=mesh is None)
+        load(tensors, storage_reader=reader, no_dist=mesh is None)
     return tensors
 
 
