@@ -191,7 +191,8 @@ class LayerMap:
         from rich.console import Console
 
         text = StringIO()
-        Console(file=text, width=100).print(self)
+        # In a notebook, a console would display the table instead of writing it.
+        Console(file=text, width=100, force_jupyter=False).print(self)
         return text.getvalue().rstrip("\n")
 
 

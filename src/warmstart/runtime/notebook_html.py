@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
 MOST_ROWS = 40
 MOST_CHARACTERS = 200
 """Of a cell or a line."""
+_NUMBER = re.compile(r"[+-]?\d[\d.,]*%?")
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], note: str = "") -> str:
@@ -53,5 +55,6 @@ def number_or_text(value: object) -> str:
 
 def _align(index: int, rows: Sequence[Sequence[object]]) -> str:
     """A notebook aligns all cells to the right, which texts are not read by."""
-    first = rows[0][index] if rows else ""
-    return "" if isinstance(first, int | float) else ' style="text-align: left"'
+    last = rows[-1][index] if rows else ""
+    is_number = isinstance(last, int | float) or _NUMBER.fullmatch(str(last))
+    return "" if is_number else ' style="text-align: left"'
