@@ -218,7 +218,8 @@ def _page(figures: dict[str, Any]) -> str:
     stopped = ""
     if figures["left_out"] or figures["schedules"] < SCHEDULES:
         not_run = f", and without the {', the '.join(figures['left_out'])}" if figures["left_out"] else ""
-        stopped = f"This is a part of the proof, with {figures['schedules']:,} of {SCHEDULES:,} random schedules{not_run}.\n\n"
+        run = f"{figures['schedules']:,} of {SCHEDULES:,} random schedules"
+        stopped = f"This is a part of the proof, with {run}{not_run}.\n\n"
     found = "".join(
         f"| {plant} | {count or 'NOT FOUND'} |\n" for plant, count in figures["planted_found_after"].items()
     )
