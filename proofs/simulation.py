@@ -204,9 +204,8 @@ def main() -> None:
     for line in figures.pop("shown"):
         print(line)
     if args.write:
-        options = [
-            argument if " " not in argument else f"'{argument}'" for argument in sys.argv[1:] if argument != "--write"
-        ]
+        given = [argument for argument in sys.argv[1:] if argument not in ("--write", "--keep", str(args.keep))]
+        options = [argument if " " not in argument else f"'{argument}'" for argument in given]
         command = f'make proof-simulation ARGS="{" ".join(options)}"' if options else "make proof-simulation"
         write_page("simulation", "Every crash point", command, _page(figures))
     finish(figures)
