@@ -204,9 +204,8 @@ def main() -> None:
     for line in figures.pop("shown"):
         print(line)
     if args.write:
-        options = [
-            argument if " " not in argument else f"'{argument}'" for argument in sys.argv[1:] if argument != "--write"
-        ]
+        given = [argument for argument in sys.argv[1:] if argument not in ("--write", "--keep", str(args.keep))]
+        options = [argument if " " not in argument else f"'{argument}'" for argument in given]
         command = f'make proof-simulation ARGS="{" ".join(options)}"' if options else "make proof-simulation"
         write_page("simulation", "Every crash point", command, _page(figures))
     finish(figures)
@@ -218,7 +217,8 @@ def _page(figures: dict[str, Any]) -> str:
     stopped = ""
     if figures["left_out"] or figures["schedules"] < SCHEDULES:
         not_run = f", and without the {', the '.join(figures['left_out'])}" if figures["left_out"] else ""
-        stopped = f"This is a part of the proof, with {figures['schedules']:,} of {SCHEDULES:,} random schedules{not_run}.\n\n"
+        run = f"{figures['schedules']:,} of {SCHEDULES:,} random schedules"
+        stopped = f"This is a part of the proof, with {run}{not_run}.\n\n"
     found = "".join(
         f"| {plant} | {count or 'NOT FOUND'} |\n" for plant, count in figures["planted_found_after"].items()
     )

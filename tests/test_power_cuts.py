@@ -155,6 +155,27 @@ def test_old_checkpoints_are_whole_or_gone(tmp_path, killed):
     assert damages(tmp_path) == []
 
 
+@pytest.mark.parametrize("damaged", [True, False])
+def test_a_skipped_checkpoint_never_costs_a_later_one(tmp_path, damaged):
+    store = CheckpointStore(tmp_path, {"seed": 1}, keep_last=1)
+    store.save(2, lambda folder: (folder / "weights").write_text("2"))
+    if damaged:
+        (tmp_path / "step-000000002" / "weights").write_text("x")
+    store.save(1, lambda folder: (folder / "weights").write_text("1"))  # it was skipped, so the training began anew
+    assert store.newest() == (tmp_path / "step-000000001", [])
+
+
+def test_a_checkpoint_that_is_whole_is_not_removed_to_be_written_again(tmp_path):
+    store = CheckpointStore(tmp_path, {"seed": 1})
+    path = store.save(2, lambda folder: (folder / "weights").write_text("2"))
+    before = path.stat().st_ino
+    store.save(2, lambda folder: (folder / "weights").write_text("2"))
+    assert path.stat().st_ino == before
+    (path / "weights").write_text("x")
+    store.save(2, lambda folder: (folder / "weights").write_text("2"))
+    assert store.newest() == (path, [])
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -382,6 +382,23 @@ def test_an_entry_with_a_hole_is_cut_off(asked, quick, tmp_path):
     assert len(run_sweep(*asked(trials=2), tmp_path).trials) == 2
 
 
+def test_two_processes_may_set_up_a_sweep_at_once(asked, tmp_path, monkeypatch):
+    sweep, recipe = asked()
+    (tmp_path / "s").mkdir()
+    looked = Path.is_file
+
+    def other_process_is_quicker(path):
+        there = looked(path)
+        if path.name == module.SWEEP and not there:
+            monkeypatch.setattr(Path, "is_file", looked)
+            begin_sweep(sweep, recipe, tmp_path / "s")
+        return there
+
+    monkeypatch.setattr(Path, "is_file", other_process_is_quicker)
+    begin_sweep(sweep, recipe, tmp_path / "s")
+    assert (tmp_path / "s" / module.SWEEP).is_file()
+
+
 def test_a_kill_while_the_folder_is_set_up_is_gone_on_from(asked, quick, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(module, "write_text", lambda *_: crash())

@@ -58,7 +58,8 @@ def begin_sweep(sweep: Sweep, recipe: Recipe, folder: Path) -> None:
             "sweep: started by torchrun, but a trial is one process; start it without torchrun, with --workers"
         )
     complete = _complete(sweep, recipe)
-    if folder.exists() and not (folder / SWEEP).is_file() and any(map(_is_strange, folder.iterdir())):
+    strange = folder.exists() and any(map(_is_strange, folder.iterdir()))
+    if strange and not (folder / SWEEP).is_file():  # looked up last: another process may be setting up the same sweep
         raise RunError(f"{folder} holds files that are no sweep; choose another folder with --out")
     with hold_lock(folder / ".sweep.lock"):
         if (folder / SWEEP).is_file():

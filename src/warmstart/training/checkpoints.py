@@ -28,20 +28,29 @@ class CheckpointStore:
     allowed_changes: frozenset[str] = frozenset()
 
     def save(self, step: int, write: Callable[[Path], object]) -> Path:
-        """Publish a checkpoint, then remove the oldest.
+        """Publish a checkpoint, then remove the oldest, and those ahead of it, which were skipped on resuming.
 
         Args:
             write: Writes the files of the checkpoint into a folder.
         """
         remove_stale_staging(self.folder)
         path = self.folder / f"step-{step:09d}"
-        if path.exists():  # the training was killed after this save, and has reached the step again
+        if not self._is_saved(path):
             discard(path)
-        with publish(path, {"step": step, "identity": dict(self.identity)}) as staging:
-            write(staging)
-        for old in self._paths()[self.keep_last :]:
+            with publish(path, {"step": step, "identity": dict(self.identity)}) as staging:
+                write(staging)
+        paths = self._paths()
+        own = paths.index(path)
+        for old in (*paths[:own], *paths[own + self.keep_last :]):
             discard(old)
         return path
+
+    def _is_saved(self, path: Path) -> bool:
+        """Whether a checkpoint is there, whole and of this training: an error of the disk may have had it skipped."""
+        try:
+            return verify(path)["identity"] == dict(self.identity)
+        except RunError:
+            return False
 
     def newest(self) -> tuple[Path | None, list[str]]:
         """The newest checkpoint that is complete, and a line for each newer one that was skipped.
