@@ -51,6 +51,7 @@ OUTAGE = (2.0, 40.0)
 WITH_A_MESSAGE = {6, 9, 11, 74}
 """Exit codes of errors that say what happened, and after which the same command goes on."""
 JOB_SECONDS = 3600
+MAX_STARTS = 50
 LEAVE_SECONDS = 120
 """How long a driver may take to end by itself once its host's Ray has."""
 BUCKET = "corpus"
@@ -86,6 +87,7 @@ class LabelDriver:
             self.node.wait()
         if code is not None:
             self.codes.append(code)
+            assert len(self.codes) < MAX_STARTS, f"a driver ends again and again: {self.codes}; see {self.log}"
             self._start()
         return False
 
