@@ -83,6 +83,8 @@ class LabelDriver:
                 self.process.wait(LEAVE_SECONDS)  # it should say by itself that its cluster is gone
             self.node.host.off()
             code = self.process.wait()
+            if code == 0:
+                return True
             self.node = self.cluster.join(cpus=0)
             self.node.wait()
         if code is not None:
