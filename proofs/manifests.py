@@ -1,8 +1,8 @@
 """The Kubernetes files against schemas: Kubernetes' own by `kubernetes-validate`, KubeRay's fields by a table of them.
 
 `kubernetes-validate` brings the schemas of Kubernetes' own kinds, and lives in an environment of its own;
-KUBERNETES_VALIDATE names its python. It has none of KubeRay's kinds, and no package on PyPI does: their fields are in
-`RAY_JOB`, a list kept by hand, and the pod templates in them are validated as those of a Deployment.
+KUBERNETES_VALIDATE names its python. It has none of KubeRay's kinds, and no package with them was found: their
+fields are in `RAY_JOB`, a list kept by hand, and the pod templates in them are validated as those of a Deployment.
 """
 
 from __future__ import annotations
