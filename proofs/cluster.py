@@ -12,7 +12,10 @@ It makes network, process and mount namespaces, so it is run as root; no packet 
 from __future__ import annotations
 
 import argparse
+import fcntl
+import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,9 +51,11 @@ OUTAGE = (2.0, 40.0)
 WITH_A_MESSAGE = {6, 9, 11, 74}
 """Exit codes of errors that say what happened, and after which the same command goes on."""
 JOB_SECONDS = 3600
+MAX_STARTS = 50
 LEAVE_SECONDS = 120
 """How long a driver may take to end by itself once its host's Ray has."""
 BUCKET = "corpus"
+PREFIX = "warmstart-cluster-"
 
 Files = dict[str, bytes]
 
@@ -78,10 +83,13 @@ class LabelDriver:
                 self.process.wait(LEAVE_SECONDS)  # it should say by itself that its cluster is gone
             self.node.host.off()
             code = self.process.wait()
+            if code == 0:
+                return True
             self.node = self.cluster.join(cpus=0)
             self.node.wait()
         if code is not None:
             self.codes.append(code)
+            assert len(self.codes) < MAX_STARTS, f"a driver ends again and again: {self.codes}; see {self.log}"
             self._start()
         return False
 
@@ -178,7 +186,7 @@ class Proof:
     def disk(self, kills: int, disk: Path) -> dict[str, Any]:
         """One driver, and a folder on a slow disk."""
         with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=disk, prefix="warmstart-")))
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=disk, prefix=PREFIX)))
             refusal = stack.enter_context(slow_disk(folder, DISK_BYTES))
             if refusal:
                 self.say(refusal)
@@ -284,6 +292,21 @@ def _stored(server: S3Server, out: str) -> Files:
     return {name.removeprefix(f"{BUCKET}/{out}"): data for name, data in names.items() if name.endswith(ends)}
 
 
+def only_one(folder: Path) -> None:
+    """Remove the folders of an earlier proof that was killed; leaves where another one is at work.
+
+    Namespaces and their processes end with a killed proof, its folders do not. The lock lasts as long as the process.
+    """
+    lock = os.open(folder / f"{PREFIX}lock", os.O_CREAT | os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.exit("another proof with a cluster is at work on this machine; wait until it has ended")
+    for path in folder.glob(f"{PREFIX}*"):
+        if path.is_dir():
+            shutil.rmtree(path)
+
+
 def main() -> None:
     """Prove and report."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -300,7 +323,9 @@ def main() -> None:
         moto_server()  # installed while there is a network
     alone()
     quarter = args.n // 4
-    with tempfile.TemporaryDirectory(prefix="c-") as name:
+    for folder in {Path(tempfile.gettempdir()), args.disk}:
+        only_one(folder)
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as name:
         proof = Proof(Path(name), args.rows, args.seed)
         work = {
             "store": partial(proof.store, args.n - quarter, PARTITIONS[: args.partitions], args.outages),

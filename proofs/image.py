@@ -193,8 +193,9 @@ def _page(parts: dict[str, dict[str, Any]]) -> str:
         f"`warmstart serve`, which gave the same text `{image['served']}` by HTTP.\n\n"
         f"Deployments, Services and network policies were validated against the schemas of Kubernetes {KUBERNETES}, "
         f"and so were the {manifests['pod_templates']} pod templates of the RayJob. KubeRay's own schema was not to be "
-        "had: the fields around the templates were checked by name and type against a table taken from the types of "
-        "KubeRay's API. No manifest was applied to a cluster, and there is no RayService: `serve.yaml` is a Deployment."
+        "had: the fields around the templates were checked by name and type against a list kept by hand, from the "
+        "types of KubeRay's API (`authOptions` from its guide). "
+        "No manifest was applied to a cluster, and there is no RayService: `serve.yaml` is a Deployment."
         + (f"\n\n{wrong}" if wrong else "")
     )
 

@@ -1,8 +1,8 @@
 """The Kubernetes files against schemas: Kubernetes' own by `kubernetes-validate`, KubeRay's fields by a table of them.
 
 `kubernetes-validate` brings the schemas of Kubernetes' own kinds, and lives in an environment of its own;
-KUBERNETES_VALIDATE names its python. It has none of KubeRay's kinds, and no package on PyPI does: their fields are in
-`RAY_JOB`, taken from the types of KubeRay's API, and the pod templates in them are validated as those of a Deployment.
+KUBERNETES_VALIDATE names its python. It has none of KubeRay's kinds, and no package with them was found: their
+fields are in `RAY_JOB`, a list kept by hand, and the pod templates in them are validated as those of a Deployment.
 """
 
 from __future__ import annotations
@@ -49,7 +49,11 @@ RAY_JOB: dict[str, Any] = {
         "rayClusterSpec": RAY_CLUSTER,
     },
 }
-"""The fields of KubeRay's API that the files use, with their types; any other is an error."""
+"""The fields that the files use of KubeRay's API, with their types; any other is an error.
+
+All were read in the types and the reference of KubeRay's API, but for `authOptions`: the versions read are older than
+it, and it is taken from KubeRay's guide alone.
+"""
 CHECK = (
     "import json, sys, kubernetes_validate as kv\n"
     "wrong = []\n"

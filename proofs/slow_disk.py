@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -13,7 +12,10 @@ from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup/blkio/warmstart-proof-cluster")
 RULES = ("blkio.throttle.write_bps_device", "blkio.throttle.read_bps_device")
-PROBE = "import os, sys; file = open(sys.argv[1], 'wb'); file.write(bytes(int(sys.argv[2]))); os.fsync(file)"
+PROBE = (
+    "import os, sys, time; file = open(sys.argv[1], 'wb'); began = time.monotonic(); "
+    "file.write(bytes(int(sys.argv[2]))); file.flush(); os.fsync(file); print(time.monotonic() - began)"
+)
 
 
 @contextmanager
@@ -47,8 +49,8 @@ def write_speed(folder: Path, size: int, limited: bool) -> float:
     """Bytes per second that are written and flushed, with or without the limit."""
     file = folder / "speed"
     command = [sys.executable, "-c", PROBE, str(file), str(size)]
-    began = time.monotonic()
-    subprocess.run(command, check=True, preexec_fn=partial(join, 0) if limited else None)
-    seconds = time.monotonic() - began
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, preexec_fn=partial(join, 0) if limited else None
+    )
     file.unlink()
-    return size / seconds
+    return size / float(done.stdout)

