@@ -62,9 +62,9 @@ def _baselines(facts: RunFacts) -> Iterator[Baseline]:
     probe = facts.run.training.linear_probe
     if probe and probe.value is not None:
         half, folds = probe.half_width, f"{probe.folds}-fold cross-validation"
-        bounds = (None, None) if half is None else (probe.value - half, probe.value + half)
+        low, high = (None, None) if half is None else (probe.value - half, probe.value + half)
         name = "linear probe on the frozen encoder"
-        yield Baseline(name, probe.metric, probe.value, *bounds, folds, probe.seconds)
+        yield Baseline(name, probe.metric, probe.value, low, high, folds, probe.seconds)
     if probe and probe.tfidf:
         words = probe.tfidf
         low, high = words.value - words.half_width, words.value + words.half_width

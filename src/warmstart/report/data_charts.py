@@ -118,13 +118,9 @@ def scatter(texts: ChartTexts, points: EmbeddingMap, named: Sequence[str], other
         wrong = [index for index, is_wrong in enumerate(points.wrong) if is_wrong]
         if wrong:
             x, y = [points.x[i] for i in wrong], [points.y[i] for i in wrong]
-            ring = {
-                "markersize": 8.5 if narrow else 11,
-                "markerfacecolor": "none",
-                "markeredgecolor": INK,
-                "markeredgewidth": 1.2,
-            }
-            axes.plot(x, y, "o", linestyle="", label="wrong", **ring)
+            size = 8.5 if narrow else 11
+            ring = axes.plot(x, y, "o", linestyle="", label="wrong", markersize=size, markerfacecolor="none")
+            ring[0].set(markeredgecolor=INK, markeredgewidth=1.2)
         axes.grid(True, axis="both")
         axes.tick_params(labelbottom=False, labelleft=False, length=0)
         shares = [f"component {n} ({share:.0%} of the variance)" for n, share in enumerate(points.explained, 1)]

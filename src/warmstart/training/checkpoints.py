@@ -48,7 +48,7 @@ class CheckpointStore:
     def _is_saved(self, path: Path) -> bool:
         """Whether a checkpoint is there, whole and of this training: an error of the disk may have had it skipped."""
         try:
-            return verify(path)["identity"] == dict(self.identity)
+            return bool(verify(path)["identity"] == dict(self.identity))
         except RunError:
             return False
 
