@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,6 +39,7 @@ from warmstart.training.history import TrainingResult
 STEPS = 3
 CACHE = Path(ROOT) / "cache"
 ROWS = f"{ROOT}/rows.csv"
+TODAY = datetime(2026, 1, 1, tzinfo=UTC)
 ENVIRONMENT = {"python": "3", "versions": dict.fromkeys(stage_store.VERSIONS, "1"), "threads": 1}
 
 
@@ -298,6 +300,8 @@ def in_miniature(own: StandIns) -> Iterator[None]:
             "environment": lambda: ENVIRONMENT,
             "absolute": lambda recipe: recipe,
         },
+        # The day is in the record of a stage: two sides of a midnight are no fault of a crash.
+        stage_store: {"datetime": SimpleNamespace(now=lambda zone: TODAY)},
         reuse: {"SavedTask": saved_task, "finetuning_identity": lambda recipe, parts, last: {"last": last.folder.name}},
         run_module: {"absolute": once(absolute)},
         Recipe: {"yaml": yaml, "repeated": False},

@@ -385,16 +385,14 @@ def test_an_entry_with_a_hole_is_cut_off(asked, quick, tmp_path):
 def test_two_processes_may_set_up_a_sweep_at_once(asked, tmp_path, monkeypatch):
     sweep, recipe = asked()
     (tmp_path / "s").mkdir()
-    looked = Path.is_file
+    listed = Path.iterdir
 
-    def other_process_is_quicker(path):
-        there = looked(path)
-        if path.name == module.SWEEP and not there:
-            monkeypatch.setattr(Path, "is_file", looked)
-            begin_sweep(sweep, recipe, tmp_path / "s")
-        return there
+    def after_another_process(path):
+        monkeypatch.setattr(Path, "iterdir", listed)
+        begin_sweep(sweep, recipe, path)
+        return listed(path)
 
-    monkeypatch.setattr(Path, "is_file", other_process_is_quicker)
+    monkeypatch.setattr(Path, "iterdir", after_another_process)
     begin_sweep(sweep, recipe, tmp_path / "s")
     assert (tmp_path / "s" / module.SWEEP).is_file()
 
