@@ -97,7 +97,8 @@ def test_the_model_still_opens_as_a_bi_encoder_and_its_card_says_what_it_lacks_t
     assert answer["score"] == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-6)
     page = run.report().read_text()
     assert "ranks the documents by BM25 instead" in (run.model / "README.md").read_text()
-    assert "Before training, on 12 held-out training queries: ndcg_20 of the encoder as it is" in page
+    assert "the encoder before training" in page
+    assert "12 held-out training queries" in page
     assert "Documents are searched by BM25 alone (task.fusion: bm25-only)" in page
 
 

@@ -65,7 +65,9 @@ def test_counting_words_that_does_better_is_said(encoder, tmp_path):
     assert told["training"]["linear_probe"]["tfidf"]["value"] == 1.0
     [warning] = [one for one in told["warnings"] if "TF-IDF with a linear SVM" in one]
     assert f"accuracy {told['metrics']['test']['accuracy']:.3f} on test is below the 1.000" in warning
-    assert "TF-IDF + linear SVM, without an encoder: accuracy 1.000 ± 0.000 by 5-fold" in Run(out).report().read_text()
+    page = Run(out).report().read_text()
+    assert "TF-IDF + linear SVM" in page
+    assert "5-fold cross-validation" in page
 
 
 def test_one_answer_for_all_rows_is_told_wherever_a_user_looks(encoder, tmp_path):

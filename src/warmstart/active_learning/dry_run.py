@@ -174,7 +174,9 @@ def verdict(results: Sequence[StrategyResult], accuracy: float) -> str:
 def _vectors(run: RunFolder, rows: Sequence[dict[str, object]], progress: Progress) -> Numbers:
     """Vectors of length 1 by the encoder that the run started from, which has seen none of the labels."""
     window = run.recipe.window
-    extractor = Extractor.load(run.recipe.model, max_tokens=window.max_tokens, window=window.method, precision="auto")
+    extractor = Extractor.load(
+        run.recipe.model, max_tokens=window.max_tokens, window=window.method_or_head, precision="auto"
+    )
     texts = ({name: row[name] for name in ("text", "pair") if name in row} for row in rows)
     with progress.bar("vectors", len(rows)) as bar:
         vectors = np.concatenate([chunk for _, chunk in extractor.stream(texts, advance=bar.advance)])

@@ -149,7 +149,9 @@ def vectors_of(run: RunFolder, rows: Table, progress: Progress) -> Numbers:
     if not recipe.model:
         raise RecipeError("--label-errors: the recipe starts an encoder from scratch; set --cv-model finetuned")
     window = recipe.window
-    extractor = Extractor.load(recipe.model, max_tokens=window.max_tokens, window=window.method, precision="auto")
+    extractor = Extractor.load(
+        recipe.model, max_tokens=window.max_tokens, window=window.method_or_head, precision="auto"
+    )
     names = [name for name in ("text", "pair") if name in rows.rows.column_names]
     texts = (
         dict(zip(names, values, strict=True)) for values in zip(*(rows.column(name) for name in names), strict=True)
