@@ -30,7 +30,7 @@ class Baseline:
 def baselines(facts: RunFacts) -> Section | None:
     """The model beside its baselines; None where there are none."""
     own = facts.scores[0] if facts.scores else None
-    simple = list(_baselines(facts))
+    simple = list(_baselines(facts)) if own else []
     if own is None or own.value is None or not simple:
         return None
     where = f"{own.rows:,} {own.part} rows"
@@ -62,9 +62,9 @@ def _baselines(facts: RunFacts) -> Iterator[Baseline]:
     probe = facts.run.training.linear_probe
     if probe and probe.value is not None:
         half, folds = probe.half_width, f"{probe.folds}-fold cross-validation"
-        bounds = (None, None) if half is None else (probe.value - half, probe.value + half)
+        low, high = (None, None) if half is None else (probe.value - half, probe.value + half)
         name = "linear probe on the frozen encoder"
-        yield Baseline(name, probe.metric, probe.value, *bounds, folds, probe.seconds)
+        yield Baseline(name, probe.metric, probe.value, low, high, folds, probe.seconds)
     if probe and probe.tfidf:
         words = probe.tfidf
         low, high = words.value - words.half_width, words.value + words.half_width
