@@ -30,7 +30,7 @@ class Baseline:
 def baselines(facts: RunFacts) -> Section | None:
     """The model beside its baselines; None where there are none."""
     own = facts.scores[0] if facts.scores else None
-    simple = list(_baselines(facts))
+    simple = list(_baselines(facts)) if own else []
     if own is None or own.value is None or not simple:
         return None
     where = f"{own.rows:,} {own.part} rows"

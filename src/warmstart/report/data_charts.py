@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warmstart.evaluation.records.data_profile import EmbeddingMap
 from warmstart.report.blocks import ChartBlock, brief
@@ -118,9 +118,8 @@ def scatter(texts: ChartTexts, points: EmbeddingMap, named: Sequence[str], other
         wrong = [index for index, is_wrong in enumerate(points.wrong) if is_wrong]
         if wrong:
             x, y = [points.x[i] for i in wrong], [points.y[i] for i in wrong]
-            size = 8.5 if narrow else 11
-            ring = axes.plot(x, y, "o", linestyle="", label="wrong", markersize=size, markerfacecolor="none")
-            ring[0].set(markeredgecolor=INK, markeredgewidth=1.2)
+            ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 1.2}
+            axes.plot(x, y, "o", linestyle="", label="wrong", markersize=8.5 if narrow else 11, **ring)
         axes.grid(True, axis="both")
         axes.tick_params(labelbottom=False, labelleft=False, length=0)
         shares = [f"component {n} ({share:.0%} of the variance)" for n, share in enumerate(points.explained, 1)]
