@@ -22,6 +22,7 @@ from torch.distributed.tensor import DTensor
 from warmstart.errors import RecipeError
 from warmstart.models.layer_map import LayerMap
 from warmstart.runtime import processes
+from warmstart.runtime.allocator import return_large_blocks
 from warmstart.training.settings import Settings
 from warmstart.training.trainable_task import TrainableTask
 
@@ -47,6 +48,8 @@ class ShardedModel:
     """
 
     def __init__(self, plain: nn.Module, device: torch.device) -> None:
+        if device.type == "cpu":
+            return_large_blocks()  # blocks are gathered and freed all the time
         self.plain = plain
         self.model = _share_parameters(plain)
         self.mesh = init_device_mesh(device.type, (processes.world_size(),))
