@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 
 _MMAP_THRESHOLD = -3
 """M_MMAP_THRESHOLD of malloc.h."""
@@ -16,5 +17,7 @@ def return_large_blocks() -> bool:
     By default, glibc keeps freed blocks of up to 32 megabytes for later, and with many sizes in turn hardly ever finds
     one that fits: a process then has far more memory than it uses.
     """
+    if sys.platform != "linux":
+        return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     return bool(mallopt and mallopt(_MMAP_THRESHOLD, LARGE))
