@@ -8,7 +8,7 @@ ENV PYTHONUNBUFFERED=1 \
     RAY_AUTH_MODE=token
 
 WORKDIR /opt/warmstart
-COPY deploy/requirements.txt pyproject.toml README.md LICENSE ./
+COPY deploy/requirements.txt pyproject.toml hatch_build.py README.md LICENSE ./
 COPY src ./src
 # KubeRay asks with wget whether a pod is well.
 RUN apt-get update && apt-get install --yes --no-install-recommends wget && rm -rf /var/lib/apt/lists/*

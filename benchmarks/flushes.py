@@ -168,14 +168,16 @@ def _page(figures: dict[str, Any]) -> str:
     for job, unit in (("fit", "five minutes of training, with a checkpoint"), ("labelling", "a shard of 10,000 rows")):
         for place, words in (("disk", "a disk (ext4)"), ("memory", "memory (tmpfs)")):
             one = figures[place][job]
-            rows += f"| {unit} | {words} | {one['flushes']} | {one['flushing_seconds']} | **{one['ratio']}** |\n"
+            rows += (
+                f"| {unit} | {words} | {one['flushes']} | {one['flushing_seconds']:.2f} | **{one['ratio']:.3f}** |\n"
+            )
     worst = max(figures[place][job]["ratio"] for place in ("disk", "memory") for job in ("fit", "labelling"))
     walls = ", ".join(
         f"{figures[place][job]['wall_ratio']}" for job in ("fit", "labelling") for place in ("disk", "memory")
     )
     return (
-        f"A training or a labelling takes at most **{worst}** times as long as one that flushes nothing to disk; the "
-        f"mark is {MARK}.\n\n"
+        f"A training or a labelling takes at most **{worst:.3f}** times as long as one that flushes nothing to disk; "
+        f"the mark is {MARK}.\n\n"
         "Everything that is finished is flushed, files and folders, so that it outlasts a power cut. The code that "
         "does it is the same that [the simulation](simulation.md) runs on its own disk: it replaces Python's `os` and "
         "`open` in its own process, so a real run passes through nothing that is there for the simulation.\n\n"

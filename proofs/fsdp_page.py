@@ -47,7 +47,7 @@ def page(figures: dict[str, Any], numbers: list[int]) -> str:
         f"plain transformers |\n| ---: | ---: | ---: | ---: |\n{checks}\n\n"
         "Runs were killed in a step; with the fewest processes, also while a checkpoint was written, before it was "
         "published, and while they resumed. Weights and optimizer state are compared. "
-        " The logits are those of the sharded model, and of the folder that the run wrote, opened "
+        "The logits are those of the sharded model, and of the folder that the run wrote, opened "
         f"by `AutoModelForSequenceClassification`. A run that {numbers[0]} processes began and {most} ended, with the "
         f"same rows in each step, differs from one of {most} processes by {figures['other_number']:.1e} in the weight "
         f"that differs most. A tiny encoder was killed {figures['tiny_kills']} times more, at random times, with 2 "

@@ -51,7 +51,7 @@ def say(text: str) -> None:
 
 def base_image(folder: Path, made: Path | None) -> str:
     """The image that the Dockerfile starts from; gives where it comes from."""
-    if not subprocess.run(["buildah", "pull", BASE], capture_output=True, timeout=300).returncode:
+    if not subprocess.run(["buildah", "pull", "--policy", "always", BASE], capture_output=True, timeout=300).returncode:
         return "a registry"
     root = made or folder / "base"
     if not made:
@@ -82,6 +82,8 @@ def pip_mounts(folder: Path) -> list[str]:
 
 
 def _existing(path: Path) -> str | None:
+    """What is mounted of a place; the files that an index lists in its `simple` lie beside it."""
+    path = path.parent if path.name == "simple" else path
     return str(path) if path.exists() else None
 
 
@@ -131,9 +133,11 @@ def _served(container: Container) -> str:
             assert time.monotonic() < deadline, "the server is not ready"
             time.sleep(2)
         body = json.dumps({"texts": [TEXT]}).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{port}/predict", body, {"Content-Type": "application/json"})
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/v1/predict", body, {"Content-Type": "application/json"}
+        )
         with urllib.request.urlopen(request, timeout=60) as answer:
-            return str(json.load(answer)["predictions"][0]["label"])
+            return str(json.load(answer)["answers"][0]["label"])
     finally:
         server.terminate()
         server.wait()
@@ -185,8 +189,9 @@ def _page(parts: dict[str, dict[str, Any]]) -> str:
     image, manifests = parts["image"], parts["manifests"]
     wrong = "".join(f"- {error}\n" for error in manifests["wrong"])
     return (
-        f"The image **builds from its Dockerfile and works as user {image['uid']}**; of {manifests['documents']} "
-        f"Kubernetes documents, {len(manifests['wrong'])} fields are not as their schemas have them.\n\n"
+        f"The image **builds from its Dockerfile and works as user {image['uid']}**, and the "
+        f"{manifests['documents']} Kubernetes documents have {len(manifests['wrong']) or 'no'} fields that their "
+        "schemas do not allow.\n\n"
         f"`buildah` {image['builder']} built it in {image['seconds']:,} s, without a daemon. The base image came from: "
         f"{image['base']}. The image takes {image['size']}. As its own user it ran `warmstart --version` "
         f"({image['version']}), `warmstart doctor`, `warmstart predict` with a tiny model (`{image['predicted']}`) and "

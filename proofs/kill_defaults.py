@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from common import arguments, finish, write_page
+from common import ROOT, arguments, finish, write_page
+
+sys.path.insert(0, str(ROOT / "tests"))
+
 from tiny import declare_mean_pooling
 from tiny_fit import TinyFit, draw, kill_when
 from warmstart.evaluation.records.training import RuleRecord

@@ -18,6 +18,13 @@ def test_killed_trainings_of_a_recurrent_model_end_bit_equal(prove):
     assert figures["bit_equal"] == figures["runs"] == 2
 
 
+def test_a_killed_run_with_a_teacher_answers_every_text_once_and_ends_bit_equal(prove):
+    figures = prove("kill_distil", 2, "--texts", "100", "--parts", "process")["process"]
+    assert (figures["runs"], figures["bit_equal"], figures["answers_equal"]) == (1, 1, 1)
+    assert figures["kills"] == {"gather": 1, "train": 1}
+    assert (figures["not_answered"], figures["answered_twice"], figures["left_over"]) == (0, 0, 0)
+
+
 def test_sharded_runs_end_bit_equal_and_are_smaller(prove):
     figures = prove("fsdp", 0, "--model", "tiny", "--processes", "2,4", "--kills", "1")
     for number in ("2", "4"):
