@@ -329,13 +329,15 @@ def synonyms() -> str:
 
 
 _GALLERY = {
-    "Accuracy": "craft defaults plain tasks stages thresholds diagnosis statistics forgetting scratch round-trips",
+    "Accuracy": "craft defaults plain tasks stages soft-labels ask thresholds diagnosis statistics forgetting "
+    "scratch round-trips",
     "Looking inside": "probes attention heads explain",
-    "Speed": "train step overhead predict features plan memory corpus long long-recurrent",
+    "Speed": "train step overhead flushes predict features plan memory corpus long long-recurrent",
     "Published tables, redone": "studies domains feature-based glue layer-rates layers learning-curves multitask "
     "practitioner pretraining-steps relations steadiness truncation",
-    "Reliability": "simulation kill kill-defaults kill-recurrent fsdp three-stages sweep exactly-once outage cluster "
-    "corrupt verify full-disk order same-answers readers faults first-minutes import image report site unchanged",
+    "Reliability": "simulation kill kill-defaults kill-distil kill-recurrent fsdp three-stages sweep exactly-once "
+    "outage cluster corrupt verify full-disk order same-answers readers faults first-minutes import image report "
+    "site unchanged",
     "Security": "hostile secrets server",
 }
 """The result pages by what they are about, the most important first; others are listed under `More`."""

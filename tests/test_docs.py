@@ -1,8 +1,9 @@
 """The pages: every command and every Python block in them runs, every recipe is valid, every link works.
 
 The blocks of a page run in order in a folder of their own with a copy of `examples/`, without a network. Names on the
-Hub are folders there (see `ENCODERS` and `DATA_SETS`), which the libraries look for first, so commands run as they are
-printed. A block whose fence has `{.norun}` is only shown; one with `{.fails}` must be refused because of its data.
+Hub are folders there (see `ENCODERS` and `DATA_SETS`), which the libraries look for first, and files that a page
+fetches by `curl` are there already (`stand_ins`), so commands run as they are printed. A block whose fence has
+`{.norun}` is only shown; one with `{.fails}` must be refused because of its data.
 """
 
 import os
@@ -22,6 +23,7 @@ from pydantic import ValidationError
 
 import warm
 from processes import finish, one_ray
+from stand_ins import write_stand_ins
 from tiny import VOCABULARY, save_japanese, save_tiny
 from warmstart import tasks
 from warmstart.cli.main import VERBS, load_verb
@@ -46,10 +48,11 @@ DATA_SETS = {
 }
 """Data sets in the pages, and the files that replace each."""
 
-NOT_RUN = ("git clone", "make ", "pip ", "bash .ci/run", "pre-commit ")
-"""A bash block with a line that starts like this is not run: it installs something, or runs the tests themselves."""
+NOT_RUN = ("git clone", "make ", "pip ", "bash .ci/run", "pre-commit ", "curl -f")
+"""A bash block with a line that starts like this is not run: it installs or fetches something, or runs the tests."""
 
 OTHERS = {"--help", "--version", "--index-url", "--logdir", "--nproc-per-node", "--no-python", "--local-dir", "--to"}
+OTHERS |= {"--create-dirs", "--output-dir", "--remote-name-all"}
 OTHERS |= {"--generate", "--head", "--address", "--model-id", "--auto-truncate", "--runner"}
 """Options in the pages that are other programs', or are gone."""
 
@@ -117,6 +120,7 @@ def stand_ins(tmp_path_factory):
         (folder / name).mkdir(parents=True)
         for file, text in files.items():
             (folder / name / file).write_text(text)
+    write_stand_ins(folder)
     return folder
 
 

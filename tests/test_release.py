@@ -71,6 +71,16 @@ def test_the_archive_has_all_that_its_tests_need():
     assert "/*.md" in include
 
 
+def test_the_image_is_built_from_all_that_a_build_reads():
+    copied = re.findall(r"^COPY (.*) \./\S*$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.M)
+    build = PROJECT["tool"]["hatch"]
+    assert build["metadata"]["hooks"] == {"custom": {}}  # which is hatch_build.py, and reads the README
+    read = ["pyproject.toml", "hatch_build.py", "README.md", *PROJECT["project"]["license-files"]]
+    read += [*build["build"]["targets"]["wheel"]["packages"], build["version"]["path"]]
+    names = " ".join(copied).split()
+    assert [name for name in read if name not in names and name.partition("/")[0] not in names] == []
+
+
 def test_versions_and_pythons_agree():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == warmstart.__version__.partition(".dev")[0]

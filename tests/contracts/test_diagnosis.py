@@ -34,6 +34,7 @@ def test_every_task_is_diagnosed(name, encoder, tmp_path):
     assert {title for key, title in OWN.items() if key in {name, task}} <= titles
     for table in tables:
         assert table["rows"]
+        assert len(set(table["columns"])) == len(table["columns"]), "a row is shown by the names of its columns"
         assert all(len(row) == len(table["columns"]) for row in table["rows"])
     for mistake in diagnosis.mistakes or ():
         assert mistake.text

@@ -210,7 +210,7 @@ def tables(facts: RunFacts) -> Section | None:
     for table in tables[:10]:
         shown, left = first(table["rows"])
         blocks.append(TableBlock(table["title"], table["columns"], list(map(_plain, shown)), table["note"], left))
-    return Section("task", f"Errors of the task {facts.task}", blocks)
+    return Section("task", "Kinds of errors", blocks)
 
 
 def _plain(row: Sequence[object]) -> list[object]:

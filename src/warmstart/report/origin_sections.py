@@ -99,7 +99,7 @@ def recipe(facts: RunFacts) -> Section:
 def reproduce(facts: RunFacts) -> Section:
     """How to reproduce the run."""
     run = facts.run
-    seeds = [f"seed {run.recipe.seed}"]
+    seeds = [f"Seed {run.recipe.seed}"]
     for variant in facts.evidence.variants[:20] if facts.evidence else ():
         seeds.append(f"{variant.variant}: seeds {', '.join(map(str, variant.seeds))}")
     environment = run.environment
@@ -115,7 +115,7 @@ def reproduce(facts: RunFacts) -> Section:
         "Reproduce this run",
         [
             CodeBlock("The command", f"warmstart fit {name}/recipe.yaml --out {name}-again"),
-            Paragraph(f"Seeds: {'; '.join(seeds)}. The data's fingerprints are under Data."),
+            Paragraph(f"{'; '.join(seeds)}. The data's fingerprints are under Data."),
             TableBlock("Environment", ["name", "value"], rows),
         ],
     )

@@ -371,7 +371,7 @@ class Tag(ReadsWindows, Task[TagOptions, TagFeature]):
                 counts.setdefault(given if true == "O" else true, Counter())[kind] += 1
         rows = [[name, *(count[kind] for kind in kinds)] for name, count in counts.items()]
         note = "by the type in the data; of spurious ones, by the predicted type"
-        return [table("Kinds of error", note, ["type", *kinds], rows)]
+        return [table("Kinds of error", note, ["label", *kinds], rows)]
 
     def check_answers(self, answers: Iterable[Any], where: Callable[[int], Location]) -> None:
         self.entity_types.check(([entity["label"] for entity in answer] for answer in answers), where)

@@ -32,7 +32,8 @@ def why_no_better_than_constant(
     chance = constant_value(truth, frequent) if constant_value else list(truth).count(frequent) / len(truth)
     if value > chance + MARGIN * (1 - chance):
         return ""
-    return f"{value:.3f} is hardly above {chance:.3f}, what always answering {_written(frequent)} scores"
+    order = "not above" if value <= chance else "hardly above"
+    return f"{value:.3f} is {order} {chance:.3f}, what always answering {_written(frequent)} scores"
 
 
 def _written(answer: Hashable) -> str:
