@@ -69,7 +69,7 @@ bench-overhead:  ## Training time against a bare PyTorch loop over the same batc
 	@$(PYTHON) benchmarks/overhead.py $(SIZE)
 
 .PHONY: bench-flushes
-bench-flushes:  ## Training and labelling with flushes to disk against without (N= steps). About ten minutes.
+bench-flushes:  ## Training and labelling with flushes to disk against without (N= steps). About 25 minutes of a core.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/flushes.py $(SIZE)
 
 .PHONY: bench-step
@@ -152,6 +152,10 @@ proof-kill-recurrent:  ## SIGKILL at N= instants of a recurrent language model's
 .PHONY: proof-kill-defaults
 proof-kill-defaults:  ## SIGKILL while fit embeds, compares, chooses and trains (N= kills): the same choice and weights.
 	@$(PROOF) proofs/kill_defaults.py $(SIZE)
+
+.PHONY: proof-distil
+proof-distil:  ## SIGKILL N= times while a teacher answers, with Ray and without, and its student trains: each text once, bit-identical.
+	@OMP_NUM_THREADS=1 $(PROOF) proofs/kill_distil.py $(SIZE) $(ARGS)
 
 .PHONY: proof-fsdp
 proof-fsdp:  ## Sharded training with 2 and 4 processes: memory beside DDP's, SIGKILL (N= more with a tiny encoder), the folder.
@@ -262,6 +266,11 @@ proof-report:  ## Reports of N= tasks opened in Chromium: nothing fetched, nothi
 .PHONY: results-distil
 results-distil:  ## Students with and without a teacher (N= seeds; ARGS="--sets banking77 --students minilm"). Days; resumes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/distil.py $(SIZE) $(ARGS)
+
+.PHONY: results-soft
+results-soft:  ## Votes of annotators learned as shares or as their majority (N= seeds; ARGS="--sets sst5 --votes 3"). About 10 minutes; resumes.
+	@$(PYTHON) studies/prepare.py rt-polarity sst5
+	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/soft.py $(SIZE) $(ARGS)
 
 .PHONY: results-heads
 results-heads:  ## Every head and layer of fine-tuned encoders off (N= seeds; ARGS="--sets trec --rows 200"). Hours; resumes.

@@ -247,3 +247,11 @@ def test_students_end_with_their_scores(sample):
     for one in figures.values():
         assert set(one) == {"teacher", "without", "with"}
         assert all(run["rows_per_second"] > 0 for run in one.values())
+
+
+def test_soft_and_hard_labels_are_compared_with_the_truth(sample):
+    figures = sample("soft", 1, "--sets", "sst5", "--votes", "3", WARMSTART_BENCH_TINY="1")
+    (one,) = figures.values()
+    assert 0 < one["split"] < 1
+    for way in ("soft", "hard"):
+        assert set(one[way]) == {"accuracy", "ece", "brier", "kl"}

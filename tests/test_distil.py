@@ -118,8 +118,13 @@ def test_a_second_student_finds_the_answers(student, tmp_path, monkeypatch):
     monkeypatch.setattr("warmstart.pipeline.run_recipe.answer_texts", lambda *_: pytest.fail("answered again"))
     again = Trouble()
     (tmp_path / "cache-other").symlink_to(tmp_path / "cache-run")
+    (stage,) = (path for path in (tmp_path / "cache-run" / "stages").glob("distil-*") if path.is_dir())
+    unfinished = stage.with_name(f".{stage.name}.answers")
+    unfinished.mkdir()  # as a kill leaves it, right after the answers are published
     student("other", again, seed=1)
     assert any("01-distil is finished" in line and "reused" in line for line in again.said)
+    assert stage.is_dir()
+    assert not unfinished.exists()
 
 
 @pytest.mark.parametrize(("choice", "kept"), [("lowest", [0, 1]), ("spread", [0, 2])])

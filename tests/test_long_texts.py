@@ -1,6 +1,7 @@
 """Texts longer than the window, from fit to predict: the same tokens are seen everywhere, and the rest is counted."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,9 +14,11 @@ from test_resume import SAVES, Crash, Trouble, crash, same
 from tiny import tiny_config, tiny_model, tiny_tokenizer
 from warmstart.cli.main import app
 from warmstart.errors import ModelError, RecipeError
+from warmstart.evaluation.start_vectors import start_vectors
 from warmstart.inference.engines.torch import TorchEngine
 from warmstart.inference.predictor import Predictor
 from warmstart.models.heads.pooled import PooledConfig, PooledForSequenceClassification
+from warmstart.recipe.fields import WindowOptions
 from warmstart.tasks.classify import Classify, ClassifyOptions
 from warmstart.text.windows import Frame, Window, views
 from warmstart.training.drawn_slices import draw_slices
@@ -109,6 +112,20 @@ def test_slices_are_learned_measured_and_opened_again(encoder, file, tmp_path, p
         assert one["probabilities"] == pytest.approx(two["probabilities"], abs=1e-5)
     again = warmstart.fit(model=str(run.model), train=file, out=tmp_path / "again", window=window, training=training)
     assert again.training.new_parameters == []
+
+
+def test_vectors_by_the_encoder_of_the_start_show_what_the_run_reads(encoder):
+    def vectors(**window):
+        completed = SimpleNamespace(window=WindowOptions(**window))
+        run = SimpleNamespace(recipe=SimpleNamespace(model=encoder), completed_recipe=completed)
+        return start_vectors(run, [{"text": text(0, 40), "label": "pos"}, {"text": text(0, 40) + " terrible"}], 2)
+
+    head, slices = vectors(max_tokens=12), vectors(max_tokens=40, method="slices", slice_tokens=12)
+    assert (head[0] == head[1]).all()
+    assert not (slices[0] == slices[1]).all()
+    longer = vectors(max_tokens=40, method="slices")
+    assert abs(longer - slices).max() > 1e-4  # slices of 12 tokens, not of 40
+    assert (slices**2).sum(axis=1) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

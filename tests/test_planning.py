@@ -1,12 +1,14 @@
 """A plan says what a run takes: its steps, its operations, its memory, and what is left out where layers are frozen."""
 
+import json
+
 import hypothesis.strategies as st
 import pytest
 import torch
 import transformers
 from hypothesis import given
 
-from small import FAST
+from small import FAST, reviews
 from tiny import tiny_config, tiny_model
 from warmstart.errors import RecipeError
 from warmstart.plan.cost_curve import BatchShape, CostCurve, evenly_spaced
@@ -14,9 +16,10 @@ from warmstart.plan.devices import DEVICES, find_device, this_machine
 from warmstart.plan.estimate import estimate_from_trial, estimate_stage
 from warmstart.plan.flops import count_flops
 from warmstart.plan.plan import plan, plan_pretraining
+from warmstart.plan.teacher import estimate_teacher
 from warmstart.plan.trial_run import BATCHES, run_trial
 from warmstart.plan.workload import relative_step_cost, workload_of
-from warmstart.recipe import make_recipe
+from warmstart.recipe import DistilOptions, make_recipe
 from warmstart.runtime.progress import silent
 from warmstart.training.settings import Settings
 
@@ -172,3 +175,21 @@ def test_a_plan_counts_the_slices_that_an_epoch_draws(encoder, tmp_path):
         for more in ({}, {"training.slices_per_text": 1})
     ]
     assert 3 * both[1] < both[0]
+
+
+def test_a_plan_counts_a_teachers_answers_and_the_rows_its_student_learns(run, encoder, files, tmp_path):
+    texts = tmp_path / "texts.jsonl"
+    rows = [{"text": text} for text, _ in (*reviews(40, 5000), reviews(1, 1000)[0])]  # the last is in the test rows
+    texts.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    stage = {"distil": {"teacher": str(run.folder), "texts": str(texts)}}
+    (alone,) = plan(recipe_of(encoder, files))
+    teacher, student = plan(recipe_of(encoder, files, stages=[stage]))
+    assert (teacher.stage, teacher.rows, teacher.steps) == ("distil: teacher", {"texts": 41}, 0)
+    assert 0 < teacher.flops < student.flops
+    assert student.rows == {"train": 104, "test": 24}
+    assert student.flops > 1.3 * alone.flops
+    measured = estimate_teacher(
+        DistilOptions(**stage["distil"]), recipe_of(encoder, files), this_machine(), 36, True, silent
+    )
+    assert measured.measured
+    assert measured.cost == pytest.approx(measured.seconds.total / 100)

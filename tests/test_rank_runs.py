@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from typer.testing import CliRunner
 
 import warmstart
 from small import FAST
 from tiny import save_tiny
+from warmstart.cli.main import app
 from warmstart.errors import DataError, RecipeError, StoppedError
 from warmstart.inference.search import Index
 
@@ -183,6 +185,9 @@ def test_judgements_by_id_are_measured_among_all_documents(encoder, tables, tmp_
         assert row["rank"] == [one["id"] for one in found[query]].index(key) + 1
         assert row["answer"] == int(label)
         assert row["row"].startswith(str(tables / "test.qrels"))
+    result = CliRunner().invoke(app, ["evaluate", str(run.folder), str(tables / "test.qrels"), "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["metrics"] == run.metrics["test"]
 
 
 def test_pairs_alone_are_measured_among_all_documents(encoder, tables, tmp_path):

@@ -198,7 +198,7 @@ HALF = ["a", "b"] * 10
         (0.5, HALF, ["a"] * 20, "every answer is 'a', which 50% of the rows have"),
         (0.52, HALF, HALF, "0.520 is hardly above 0.500, what always answering 'a' scores"),
         (0.6, HALF, HALF, ""),
-        (0.9, ["a"] * 19 + ["b"], HALF, "0.900 is hardly above 0.950, what always answering 'a' scores"),
+        (0.9, ["a"] * 19 + ["b"], HALF, "0.900 is not above 0.950, what always answering 'a' scores"),
         (1.0, ["a"] * 3, ["a"] * 3, ""),
         (0.05, [1.0, 2.0], [1.0, 1.1], "the correlation is 0.050"),
         (-0.8, [1.0, 2.0], [1.0, 1.1], "the correlation is -0.800"),

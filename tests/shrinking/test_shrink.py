@@ -113,3 +113,19 @@ def test_the_gate_is_the_lower_end_of_a_paired_interval():
     assert not judge([1.0] * 1000, two_of_many, 0.997).passed  # above it, but not surely
     with pytest.raises(ModelError, match="below 0"):
         judge([-1.0, -2.0], [-1.0, -1.0], 0.9)
+
+
+def test_int8_passes_the_same_gate_or_is_not_written(whole, tmp_path, monkeypatch):
+    small, int8 = tmp_path / "small", tmp_path / "int8"
+    told = json.loads(call("shrink", whole.folder, "--remove", 0, "--out", small, "--int8", int8, "--json").stdout)
+    assert told["int8"]["low"] >= 0
+    assert told["int8"]["original"] == told["attempts"][-1]["gate"]["original"]
+    assert warmstart.load(int8, engine="onnx", precision="int8").predict(["a good film"])[0]["label"] in ("pos", "neg")
+    call("verify", int8)
+    with pytest.raises(RunError, match=r"--int8 .* already exists"):
+        shrink_run(whole, tmp_path / "other", ShrinkOptions(0.99, 0, int8=int8))
+    monkeypatch.setattr("warmstart.shrinking.int8._scores", lambda predictor, rows: [0.0] * len(rows))
+    shrunk = shrink_run(whole, tmp_path / "other", ShrinkOptions(0.99, 0, int8=tmp_path / "bad"))
+    assert not shrunk.int8.passed
+    assert any("int8 is not written: it scores 0.0000" in note for note in shrunk.notes)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["int8", "other", "small"]

@@ -171,10 +171,7 @@ def _facts(
         extractor = Extractor.load(run.model / MEMBERS / "0" if isinstance(model, Ensemble) else run.folder)
         facts = replace(facts, vectors=_vectors(extractor, pool.rows, "vectors", progress))
         if strategy == "coverage" and "train" in tables:
-            train = tables["train"]
-            names = [name for name in ("text", "pair") if name in train.rows.column_names]
-            rows = (dict(zip(names, values, strict=True)) for values in zip(*map(train.column, names), strict=True))
-            facts = replace(facts, labelled=_vectors(extractor, rows, "labelled rows", progress))
+            facts = replace(facts, labelled=_vectors(extractor, tables["train"].dicts(), "labelled rows", progress))
     return facts, answers
 
 

@@ -15,8 +15,8 @@ from warmstart.data.read import iter_rows
 from warmstart.data.source import Source
 from warmstart.errors import DataError, Location, RecipeError
 from warmstart.evaluation.run import RunFolder
+from warmstart.evaluation.start_vectors import start_vectors
 from warmstart.evaluation.statistics import difference_over_seeds, holm
-from warmstart.inference.features import Extractor
 from warmstart.runtime.progress import Progress, silent
 from warmstart.tasks.shared.text_classification import TextClassification
 
@@ -91,7 +91,7 @@ def dry_run(
             "no-rows",
             location=Location(source.files[0]),
         )
-    vectors = _vectors(run, table, progress)
+    vectors = start_vectors(run, table, len(table), progress)
     test = min(MOST_TEST, int(TEST_SHARE * len(table)))
     if rows >= (len(table) - test) / 2:
         most = (len(table) - test) // 4
@@ -169,16 +169,3 @@ def verdict(results: Sequence[StrategyResult], accuracy: float) -> str:
         f"{best.strategy} reaches {reach} with {best.rows:,.0f} rows where random ones need {random.rows:,.0f}: "
         f"{best.ratio:.2f} times as many ({best.low:.2f} to {best.high:.2f})."
     )
-
-
-def _vectors(run: RunFolder, rows: Sequence[dict[str, object]], progress: Progress) -> Numbers:
-    """Vectors of length 1 by the encoder that the run started from, which has seen none of the labels."""
-    window = run.recipe.window
-    extractor = Extractor.load(
-        run.recipe.model, max_tokens=window.max_tokens, window=window.method_or_head, precision="auto"
-    )
-    texts = ({name: row[name] for name in ("text", "pair") if name in row} for row in rows)
-    with progress.bar("vectors", len(rows)) as bar:
-        vectors = np.concatenate([chunk for _, chunk in extractor.stream(texts, advance=bar.advance)])
-    unit: Numbers = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return unit

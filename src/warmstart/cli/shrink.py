@@ -41,6 +41,15 @@ def command(
         str | None,
         typer.Option("--texts", help="A file of more texts whose tokens are left in the vocabulary.", metavar="FILE"),
     ] = None,
+    int8: Annotated[
+        str | None,
+        typer.Option(
+            "--int8",
+            help="A folder for an ONNX export of the smaller model, quantized to int8, written if it passes the same "
+            "gate.",
+            metavar="FOLDER",
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Make a smaller model from a run."""
@@ -58,7 +67,7 @@ def command(
     if texts is not None:
         schema = tasks.schema_of(finished.recipe.task.name, finished.recipe.task.options).without_answers()
         source = source_of(run, texts, {}, schema)
-    wanted = ShrinkOptions(min_ratio, remove, vocabulary)
+    wanted = ShrinkOptions(min_ratio, remove, vocabulary, Path(int8) if int8 else None)
     shrunk = shrink_run(finished, Path(out), wanted, texts=source, progress=screen.Bars())
     if json:
         screen.print_json({"run": run, **asdict(shrunk)})
@@ -78,6 +87,11 @@ def _show(run: str, shrunk: Shrunk) -> None:
         "gate": f"passed: surely at least {gate.min_ratio} of it, with {gate.low:+.4f} to spare",
         "attempts": str(len(shrunk.attempts)),
     }
+    if (quantized := shrunk.int8) is not None:
+        rows["int8"] = (
+            f"{quantized.smaller:.4f}, {quantized.ratio:.4f} of {quantized.original:.4f}: "
+            f"{'passed' if quantized.passed else 'not written'}"
+        )
     screen.table(f"{shrunk.folder}, from {run}", rows)
     for note in shrunk.notes:
         screen.errors.print(note, markup=False, highlight=False, soft_wrap=True)

@@ -22,7 +22,7 @@ from warmstart.diagnosis.mistakes import text_of
 from warmstart.errors import MissingExtraError, RecipeError
 from warmstart.evaluation.records.diagnosis import LabelError, LabelErrors
 from warmstart.evaluation.run import RunFolder
-from warmstart.inference.features import Extractor
+from warmstart.evaluation.start_vectors import start_vectors
 from warmstart.runtime.progress import Progress, silent
 from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.text_classification import TextClassification
@@ -144,20 +144,10 @@ def assign_folds(labels: list[str], texts: Sequence[Hashable], folds: int) -> In
 
 
 def vectors_of(run: RunFolder, rows: Table, progress: Progress) -> Numbers:
-    """The vector of each row by the encoder that the run started from, which has seen none of its labels."""
-    recipe = run.recipe
-    if not recipe.model:
+    """The vector of each row by the encoder that the run started from."""
+    if not run.recipe.model:
         raise RecipeError("--label-errors: the recipe starts an encoder from scratch; set --cv-model finetuned")
-    window = recipe.window
-    extractor = Extractor.load(
-        recipe.model, max_tokens=window.max_tokens, window=window.method_or_head, precision="auto"
-    )
-    names = [name for name in ("text", "pair") if name in rows.rows.column_names]
-    texts = (
-        dict(zip(names, values, strict=True)) for values in zip(*(rows.column(name) for name in names), strict=True)
-    )
-    with progress.bar("vectors", len(rows)) as bar:
-        return np.concatenate([vectors for _, vectors in extractor.stream(texts, advance=bar.advance)]).astype(float)
+    return start_vectors(run, rows.dicts(), len(rows), progress)
 
 
 def regression_probabilities(

@@ -40,7 +40,7 @@ ANSWERS, COUNTS = "answers", "answers.json"
 def distil_identity(options: DistilOptions, recipe: Recipe) -> Identity:
     """All that affects the teacher's answers, by dotted name; refuses a teacher of another task."""
     _check_teacher(options, recipe)
-    source = _source(options, recipe)
+    source = texts_source(options, recipe)
     reading = {name: value for name, value in asdict(source).items() if name not in {"files", "queries", "documents"}}
     return {
         "distil.teacher": model_fingerprint(options.teacher),
@@ -56,7 +56,7 @@ def answer_texts(options: DistilOptions, recipe: Recipe, folder: Path, progress:
     work = unfinished_answers(folder)
     manifest = label(
         options.teacher,
-        _source(options, recipe),
+        texts_source(options, recipe),
         work,
         address=options.ray or HERE,
         # Those of this process: a worker sets its threads, which the training after it would inherit.
@@ -86,14 +86,11 @@ def with_teacher_rows(recipe: Recipe, parts: Parts, folder: Path, work: Path, pr
     schema, labelled = task.schema(task.options), parts.tables["train"]
     taught = _read_answers(task, schema, folder, work / "taught", progress)
     _check_labels(recipe, parts, taught, schema)
-    texts = grouping_columns(labelled, schema)
-    for part in ("dev", "test"):
-        if part in parts.tables and len(twins := split.shared_rows(taught, parts.tables[part], texts)):
-            known = set(twins.tolist())
-            taught = taught.select([row for row in range(len(taught)) if row not in known])
-            message = f"{len(twins):,} texts of the teacher are in {part} as well, and are left out of training"
-            parts.findings.add("shared", "note", message)
-            progress.log(message)
+    taught, shared = without_shared(taught, parts, schema)
+    for part, count in shared.items():
+        message = f"{count:,} texts of the teacher are in {part} as well, and are left out of training"
+        parts.findings.add("shared", "note", message)
+        progress.log(message)
     known = {*taught.rows.column_names, *(name for name in labelled.rows.column_names if name not in schema.answers)}
     names = [name for name in schema.names if name in known]
     filled = {PROBABILITIES: ("label", _certain)} if PROBABILITIES in names else {}
@@ -105,6 +102,18 @@ def with_teacher_rows(recipe: Recipe, parts: Parts, folder: Path, work: Path, pr
     return Parts({**parts.tables, "train": train}, parts.findings)
 
 
+def without_shared(texts: Table, parts: Parts, schema: Schema) -> tuple[Table, dict[str, int]]:
+    """The texts that are not in dev or test, and how many were in each."""
+    columns = grouping_columns(parts.tables["train"], schema)
+    shared: dict[str, int] = {}
+    for part in ("dev", "test"):
+        if part in parts.tables and len(twins := split.shared_rows(texts, parts.tables[part], columns)):
+            known = set(twins.tolist())
+            texts = texts.select([row for row in range(len(texts)) if row not in known])
+            shared[part] = len(twins)
+    return texts, shared
+
+
 def _check_teacher(options: DistilOptions, recipe: Recipe) -> None:
     if not learns_from_answers(tasks.find(recipe.task.name)):
         able = [name for name in tasks.names() if learns_from_answers(tasks.find(name))]
@@ -114,7 +123,7 @@ def _check_teacher(options: DistilOptions, recipe: Recipe) -> None:
         raise RecipeError(f"stages.distil.teacher: {options.teacher} is of task {taught}, expected {recipe.task.name}")
 
 
-def _source(options: DistilOptions, recipe: Recipe) -> Source:
+def texts_source(options: DistilOptions, recipe: Recipe) -> Source:
     """The texts, read as the training rows are."""
     reading = recipe.data.model_copy(update={"train": options.texts}).reading("train")
     assert reading is not None

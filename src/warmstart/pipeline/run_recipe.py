@@ -35,7 +35,7 @@ from warmstart.pipeline.prompts import with_prompts
 from warmstart.pipeline.reuse import find_finetuning, register_finetuning, reuse_finetuning
 from warmstart.pipeline.rules import Decision, with_rules
 from warmstart.pipeline.search_baseline import choose_fusion, hold_out_queries, measure_before
-from warmstart.pipeline.stage_store import locked_stage
+from warmstart.pipeline.stage_store import discard_answers_left_over, locked_stage
 from warmstart.recipe import Recipe
 from warmstart.runtime import processes
 from warmstart.runtime.environment import environment
@@ -176,6 +176,8 @@ def _run_stages(recipe: Recipe, stages: list[EarlierStage], progress: Progress, 
     for number, stage in enumerate(stages, 1):
         if _reusable(recipe, stage):
             progress.log(f"{number:02d}-{stage.name} is finished ({stage.folder.name}); reused")
+            if processes.is_main_process():
+                discard_answers_left_over(stage.folder)
             continue
         with locked_stage(stage.folder, stage.identity):
             if _reusable(recipe, stage):  # another run has finished it, and may be reading it

@@ -89,13 +89,26 @@ def unfinished_answers(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.answers")
 
 
+def discard_answers_left_over(folder: Path) -> None:
+    """Remove what a run has left that was killed right after it had published a teacher's answers."""
+    if not unfinished_answers(folder).is_dir():
+        return
+    with try_lock(_lock_of(folder)) as mine:  # nobody is answering anew
+        if mine and is_finished(folder):
+            discard(unfinished_answers(folder))
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.lock")
+
+
 @contextmanager
 def locked_stage(folder: Path, identity: Mapping[str, object]) -> Iterator[None]:
     """Lock a stage while it is trained, refusing where another run trains it; records what it is made from."""
     if not processes.is_main_process():
         yield
         return
-    lock = folder.with_name(f".{folder.name}.lock")
+    lock = _lock_of(folder)
     with try_lock(lock) as mine:
         if not mine:
             raise BusyError(f"{folder.name}: {lock_holder(lock)} is training this stage; start again when it is done")
@@ -134,7 +147,7 @@ def differences(wanted: Mapping[str, object], stage: str, store: Path) -> list[s
 
 def remove_stage(stage: StoredStage) -> None:
     """Remove a stage; one that a run is training is refused."""
-    lock = stage.folder.with_name(f".{stage.folder.name}.lock")
+    lock = _lock_of(stage.folder)
     with try_lock(lock) as mine:
         if not mine:
             raise RunError(f"{stage.folder.name}: {lock_holder(lock)} is training this stage; it is not removed")

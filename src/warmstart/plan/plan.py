@@ -21,6 +21,7 @@ from warmstart.plan.devices import find_device, this_machine
 from warmstart.plan.estimate import StageEstimate, estimate_from_trial, estimate_stage
 from warmstart.plan.flops import Inputs, count_flops
 from warmstart.plan.stage_recipes import recipes_of_stages
+from warmstart.plan.teacher import estimate_teacher
 from warmstart.plan.trial_run import trial_run
 from warmstart.plan.workload import Workload, workload_of
 from warmstart.recipe import Recipe
@@ -58,9 +59,11 @@ def plan(
             f"(--model {recipe.models[0]} --set models=[])"
         )
     device = find_device(hardware) if hardware else this_machine()
-    estimates = []
+    estimates, teachers = [], []
     with tempfile.TemporaryDirectory() as temporary:
         *before, (last, finetuning) = recipes_of_stages(recipe, Path(temporary), progress)
+        for options in filter(None, (earlier.distil for earlier in recipe.stages)):
+            teachers.append(estimate_teacher(options, recipe, device, price, measure, progress))
         trainings = [*before, *decided_trainings(last, finetuning, progress)]
         for number, (name, stage) in enumerate(trainings):
             folder = Path(temporary) / f"stage-{number}"
@@ -73,7 +76,7 @@ def plan(
                 estimates.append(estimate_from_trial(name, work, device, trial, price, first_save))
             else:
                 estimates.append(estimate_stage(name, work, device, price))
-    return estimates
+    return [*estimates[: len(before)], *teachers, *estimates[len(before) :]]
 
 
 def plan_pretraining(

@@ -6,12 +6,12 @@ import json
 import math
 from pathlib import Path
 
-from warmstart.errors import RecipeError
 from warmstart.models.from_scratch import EncoderShape, make_encoder
 from warmstart.pipeline.earlier_stages import EarlierStage
 from warmstart.pipeline.multitask import TEMPERATURE
 from warmstart.pipeline.prepare import Rows, read_rows
 from warmstart.pipeline.run_recipe import plan_stages
+from warmstart.plan.teacher import with_taught_rows
 from warmstart.recipe import MultitaskOptions, Recipe
 from warmstart.runtime.progress import Progress
 from warmstart.storage.cache import cache_folder
@@ -30,7 +30,7 @@ def recipes_of_stages(recipe: Recipe, folder: Path, progress: Progress) -> list[
         folder: For files that are not needed afterwards.
     """
     stages: list[tuple[str, Recipe]] = []
-    model = recipe.model
+    model, finetuned = recipe.model, recipe
     for number, stage in enumerate(plan_stages(recipe, progress), 1):
         if stage.name == "scratch":
             assert recipe.from_scratch is not None
@@ -39,16 +39,13 @@ def recipes_of_stages(recipe: Recipe, folder: Path, progress: Progress) -> list[
             made = make_encoder(stage.texts, folder / "scratch", EncoderShape(**recipe.from_scratch.shape), recipe.seed)
             model = str(made)
         elif stage.distil is not None:
-            raise RecipeError(
-                "stages.distil: what a teacher's answers cost is not planned; plan the recipe without it, and "
-                "`warmstart predict` of the teacher by itself"
-            )
+            finetuned = with_taught_rows(stage.distil, recipe, folder / "taught.jsonl", progress)
         elif stage.options is not None:
             stages += _multitask(stage, stage.options, model, progress)
         else:
             assert stage.recipe is not None
             stages.append((stage.name, on_disk(stage.recipe.alone(model), stage.rows, folder / f"texts-{number}")))
-    return [*stages, ("finetune", recipe.alone(model))]
+    return [*stages, ("finetune", finetuned.alone(model))]
 
 
 def on_disk(recipe: Recipe, rows: Rows, folder: Path) -> Recipe:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from warmstart.pipeline.prepare import read_rows
 from warmstart.recipe import MEMORY
 from warmstart.runtime.progress import Progress, silent
 from warmstart.shrinking.gate import Gate, judge
+from warmstart.shrinking.int8 import check_free, write_int8
 from warmstart.shrinking.smaller_model import SmallerModel, check_same_tokens, trimmed_vocabulary
 from warmstart.shrinking.train_back import TrainBack, fine_tune
 from warmstart.storage.artifacts import publish, verify
@@ -43,11 +44,13 @@ class ShrinkOptions:
         min_ratio: The share of the original's score on dev rows that must surely be reached.
         remove: How many blocks to remove; None to try half, a third and a sixth of them.
         vocabulary: Whether to remove tokens that no text uses.
+        int8: A folder for the smaller model quantized to int8, as an ONNX export, if it passes the same gate.
     """
 
     min_ratio: float = 0.99
     remove: int | None = None
     vocabulary: bool = True
+    int8: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Shrunk:
         tokens: The size of the vocabulary, before and now; `blocks` and `parameters` likewise.
         attempts: All that were tried, in order; the last one was kept.
         notes: What could not be removed, and why.
+        int8: How the smaller model quantized to int8 compares with the original; None if it was not asked for.
     """
 
     folder: str
@@ -77,6 +81,7 @@ class Shrunk:
     parameters: tuple[int, int]
     attempts: list[Attempt]
     notes: list[str]
+    int8: Gate | None = None
 
 
 def shrink_run(
@@ -100,6 +105,8 @@ def shrink_run(
         raise RecipeError(f"--min-ratio {options.min_ratio}: expected a share above 0 and at most 1")
     if out.exists():
         raise RunError(f"{out} already exists; remove it or choose another folder")
+    if options.int8 is not None:
+        check_free(options.int8)
     shrinking = _Shrinking(run, options, progress)
     vocabulary = shrinking.trim(texts) if options.vocabulary else None
     work = out.with_name(f".{out.name}.shrinking")
@@ -110,7 +117,7 @@ def shrink_run(
             (staging / name).parent.mkdir(parents=True, exist_ok=True)
             link_or_copy(kept.folder / name, staging / name)
     shutil.rmtree(work, ignore_errors=True)
-    return record
+    return record if options.int8 is None else shrinking.quantize(record, out, options.int8)
 
 
 @dataclass(frozen=True)
@@ -207,6 +214,17 @@ class _Shrinking:
                 "attention heads are left: the configs of encoders cannot say that a block has fewer of them",
             ],
         )
+
+    def quantize(self, record: Shrunk, folder: Path, out: Path) -> Shrunk:
+        """Quantize the smaller model to int8, and record whether it passed the gate."""
+        original = self.base.measure().scores
+        gate = write_int8(folder, out, self.dev, original, self.options.min_ratio, self.progress)
+        notes = record.notes
+        if not gate.passed:
+            surely = gate.low + gate.min_ratio * gate.original
+            reason = f"it scores {gate.smaller:.4f} on dev rows (surely {surely:.4f}), the original {gate.original:.4f}"
+            notes = [*notes, f"int8 is not written: {reason}"]
+        return replace(record, int8=gate, notes=notes)
 
     def _blocks(self) -> Iterator[list[int]]:
         """Blocks to remove together, the most first."""
