@@ -207,8 +207,8 @@ def ask(
         pool: Unlabelled rows, with the columns of the run's data but for the label: a file, or what holds them in
             memory.
         rows: How many to choose.
-        strategy: `entropy`, `margin`, `disagreement`, `coverage`, `mixed` or `random`. None: `margin`, or `coverage`
-            for a task without probabilities.
+        strategy: `entropy`, `margin`, `disagreement`, `coverage`, `mixed` or `random`. None: `mixed`; `margin`
+            for a task that reads no `text`, `coverage` for one without probabilities.
         out: The file for the chosen rows: .csv, .jsonl or .parquet, or .json for Label Studio.
     """
     opened = RunFolder(run)

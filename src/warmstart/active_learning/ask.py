@@ -79,7 +79,8 @@ def ask_rows(
     Args:
         source: How the pool's file is read.
         rows: How many to choose.
-        strategy: One of `STRATEGIES`. None: `margin`, or `coverage` for a task without probabilities.
+        strategy: One of `STRATEGIES`. None: `mixed`; `margin` for a task that reads no `text`, `coverage` for one
+            without probabilities.
         drop: Rows that are left out and counted, instead of being errors.
     """
     if rows < 1:
@@ -130,7 +131,8 @@ def _strategy(name: str | None, predictor: Predictor, run: RunFolder) -> Strateg
     """The strategy that is asked for, if the run has what it reads, or the best one for the run."""
     has_probabilities = "probabilities" in predictor.task.answer_schema
     if name is None:
-        return DEFAULT if has_probabilities else "coverage"
+        reads_text = "text" in predictor.task.schema(predictor.task.options).inputs
+        return "coverage" if not has_probabilities else DEFAULT if reads_text else "margin"
     strategy = check_strategy(name)
     if strategy in READS_PROBABILITIES and not has_probabilities:
         raise RecipeError(

@@ -23,7 +23,7 @@ ChosenStrategy = Annotated[
         "--strategy",
         help="How rows are chosen: by entropy or margin of the predicted probabilities, by the disagreement of several "
         "seeds, by coverage of what is not labelled yet (k-centre), mixed (by margin, then far from each other), or at "
-        "random. Default: margin, or coverage for a task without probabilities.",
+        "random. Default: mixed; margin for a task that reads no text, coverage for one without probabilities.",
         metavar="NAME",
         show_default=False,
     ),
