@@ -81,10 +81,9 @@ def _judged(run: Any, out: Path) -> dict[str, Any]:
     from warmstart.pipeline.prepare import read_rows
     from warmstart.runtime.progress import silent
     from warmstart.shrinking.gate import judge
-    from warmstart.shrinking.shrink_run import _rows
     from warmstart.storage.cache import cache_folder
 
-    dev = _rows(read_rows(run.recipe, cache_folder(), silent).tables["dev"])
+    dev = list(read_rows(run.recipe, cache_folder(), silent).tables["dev"].dicts())
     scores = [Ablations(Predictor.load(folder), dev).measure().scores for folder in (run.folder, out)]
     gate = judge(*scores, MIN_RATIO)
     return {"dev": gate.smaller, "ratio": gate.ratio, "low": gate.low, "passed": gate.passed}

@@ -9,12 +9,18 @@ from pathlib import Path
 RESULTS = Path(__file__).parent / "results"
 NOT_MEASURED = "**Not measured here.**"
 FEW = "8 training rows a label"
+MORE = "64 training rows a label"
+STUDIES = ("defaults", "libraries")
 SOURCES = {
     "trainer": ("defaults", "trainer"),
     "setfit": ("defaults", "setfit"),
     "tfidf": ("defaults", "tfidf"),
     "frozen": ("defaults", "frozen"),
     "sentence_transformers": ("tasks", "rank"),
+    "autogluon": ("libraries", "autogluon"),
+    "fastai": ("libraries", "fastai"),
+    "flair": ("libraries", "flair"),
+    "spacy": ("libraries", "spacy"),
     "transformers": ("tasks", "tag span score relate choose"),
 }
 """Where a tool was measured: a page, and its method there, or the tasks in which it was the peer."""
@@ -27,7 +33,7 @@ def against(tool: str) -> str:
     page, what = SOURCES.get(tool, ("", ""))
     if not page or not (RESULTS / f"{page}.md").is_file():
         return NOT_MEASURED
-    head, rows = _methods(page, what) if page == "defaults" else _peers(page, what.split())
+    head, rows = _methods(page, what) if page in STUDIES else _peers(page, what.split())
     if not rows:
         return NOT_MEASURED
     lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
@@ -37,13 +43,14 @@ def against(tool: str) -> str:
 
 def _methods(page: str, method: str) -> tuple[list[str], list[list[str]]]:
     """Of a study: the sets with few rows, with its own method first and the other one beside it."""
+    size = FEW if page == "defaults" else MORE
     rows = []
     for heading, _, lines in tables(page):
         own = next((line for line in lines if line[0] == "defaults"), None)
         other = next((line for line in lines if line[0] == method), None)
-        if heading.endswith(f", {FEW}") and own and other:
-            rows.append([heading.removesuffix(f", {FEW}"), own[1], other[1], other[2], other[3]])
-    return [f"{FEW}: data", "warmstart fit", method, "its points more or less", "95% over test rows"], rows
+        if heading.endswith(f", {size}") and own and other:
+            rows.append([heading.removesuffix(f", {size}"), own[1], other[1], other[2], other[3]])
+    return [f"{size}: data", "warmstart fit", method, "its points more or less", "95% over test rows"], rows
 
 
 def _peers(page: str, tasks: list[str]) -> tuple[list[str], list[list[str]]]:
