@@ -17,7 +17,6 @@ SOURCES = {
     "tfidf": ("defaults", "tfidf"),
     "frozen": ("defaults", "frozen"),
     "sentence_transformers": ("tasks", "rank"),
-    "autogluon": ("libraries", "autogluon"),
     "fastai": ("libraries", "fastai"),
     "flair": ("libraries", "flair"),
     "spacy": ("libraries", "spacy"),

@@ -140,7 +140,7 @@ def test_numbers_and_several_labels(encoder, files, tmp_path, task, data):
 
 
 def test_training_starts_from_the_solution(encoder, files, tmp_path):
-    settings = {"model": encoder, "train": files["train"], "test": files["test"]}
+    settings = {"model": encoder, "train": files["train"], "test": files["test"], "head.pooling": "cls"}
     still = {**FAST["training"], "learning_rate": 1e-12, "max_steps": 2}
     run = warmstart.fit(**settings, out=tmp_path / "run", **{**PROBE, "training": still})
     head = load_file(run.folder / "linear-probe" / "head.safetensors")
@@ -150,7 +150,7 @@ def test_training_starts_from_the_solution(encoder, files, tmp_path):
 
 
 def test_a_head_that_is_refitted_is_the_solution_on_the_features_of_the_trained_encoder(encoder, files, tmp_path):
-    settings = {"model": encoder, "train": files["train"], "test": files["test"]}
+    settings = {"model": encoder, "train": files["train"], "test": files["test"], "head.pooling": "cls"}
     few = {**PROBE, "training": {**FAST["training"], "max_steps": 6}}
     plain = warmstart.fit(**settings, out=tmp_path / "plain", **few)
     run = warmstart.fit(**settings, out=tmp_path / "run", **{**few, "head.refit": True})
@@ -211,16 +211,18 @@ def test_what_no_linear_model_solves_is_refused(encoder, files, tmp_path, change
 
 
 def test_a_head_of_ours_is_read_as_the_encoder_was_trained(files, tmp_path):
-    """An encoder of sentence-transformers names its pooling; the stock head keeps its own."""
+    """An encoder of sentence-transformers names its pooling; without a name it is the mean of the tokens."""
     folder = save_tiny(tmp_path / "sentence-encoder")
     declare_mean_pooling(folder)
     assert declared_pooling(str(folder)) == "mean"
+    named = folder / "1_Pooling" / "config.json"
+    named.write_text(json.dumps({"word_embedding_dimension": 32, "pooling_mode_cls_token": True}))
     settings = {"model": str(folder), "train": files["train"], "test": files["test"], "training": FAST["training"]}
     run = warmstart.fit(**settings, out=tmp_path / "run", **SOLVED)
-    assert json.loads((run.model / "config.json").read_text())["pooling"] == "mean"
+    assert json.loads((run.model / "config.json").read_text())["pooling"] == "cls"
     shutil.rmtree(folder / "1_Pooling")
     run = warmstart.fit(**settings, out=tmp_path / "plain", **SOLVED)
-    assert json.loads((run.model / "config.json").read_text())["pooling"] == "cls"
+    assert json.loads((run.model / "config.json").read_text())["pooling"] == "mean"
 
 
 def test_the_names_of_labels_count_as_rows_where_that_helps():

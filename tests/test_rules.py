@@ -91,7 +91,16 @@ def test_more_rows_start_from_a_regression(sentences, files, tmp_path, monkeypat
     assert (recipe.head.refit, recipe.training.loss, recipe.training.final_model) == (False, "task", "fine-tuned")
 
 
-def test_an_encoder_that_says_nothing_of_pooling_is_trained_plainly(encoder, files, tmp_path):
+def test_an_encoder_that_says_nothing_of_pooling_is_read_by_the_mean_of_its_tokens(encoder, files, tmp_path):
+    assert decided(encoder, files["train"], tmp_path)[1] == {"head.pooling": "mean", **CONTRASTIVE}
+
+
+def test_such_an_encoder_is_trained_plainly_where_the_rules_were_not_measured(encoder, files, tmp_path, monkeypatch):
+    assert decided(encoder, files["train"], tmp_path, **{"training.epochs": 2})[1] == {}
+    scores = tmp_path / "scores.csv"
+    scores.write_text("text,label\n" + "".join(f"text {number},{number / 10}\n" for number in range(40)))
+    assert decided(encoder, str(scores), tmp_path, task="score")[1] == {}
+    monkeypatch.setattr(rules, "HELD_OUT_ROWS", (1, 10))
     assert decided(encoder, files["train"], tmp_path)[1] == {}
 
 

@@ -11,7 +11,7 @@ from warmstart.errors import RecipeError
 from warmstart.models.added_tokens import resize_embeddings
 from warmstart.models.architectures import is_pooled, spec_of
 from warmstart.models.fewer_layers import keep_layers
-from warmstart.models.heads.selection import TOKEN_CLASSES, HeadChoice, compares_texts
+from warmstart.models.heads.selection import TOKEN_CLASSES, HeadChoice, compares_texts, reads_first_token
 from warmstart.models.loading import LoadedModel, has_head, load_model, max_tokens_of
 from warmstart.models.lora import add_lora
 from warmstart.models.pooling import COMPARE, MARKED_POOLINGS
@@ -75,7 +75,10 @@ def head_choice(recipe: Recipe, config: PretrainedConfig, window: Window, task: 
     head = "linear" if own_head and recipe.head.type == "auto" else recipe.head.type
     if pooling == own == "auto" and head in {"linear", "mlp"} and task.auto_class not in TOKEN_CLASSES:
         # A stock head reads what it was made for; a head of ours, what the encoder was trained to be read by.
-        pooling = declared_pooling(recipe.model) or "auto"
+        # The first token of an encoder that was not trained for it says next to nothing until it is fine-tuned.
+        new = own_head and reused_config(recipe, config) is None
+        unnamed = "mean" if new and reads_first_token(config) else "auto"
+        pooling = declared_pooling(recipe.model) or unnamed
     lstm = recipe.head.bilstm_layers, recipe.head.bilstm_size
     return HeadChoice(recipe.head.layers, own if pooling == "auto" else pooling, head, slices, recipe.head.reuse, *lstm)
 

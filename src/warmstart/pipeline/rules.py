@@ -1,17 +1,19 @@
 """What `fit` does where the recipe leaves it open: rules by what is known before training, and what each rests on.
 
-They are about encoders whose folder says how their tokens are pooled, as sentence encoders have it, and about heads and
-layers that a user has not touched. The measurements are of all-MiniLM-L6-v2, in docs/results/defaults.md.
+They are about heads and layers that a user has not touched. An encoder of sentences says in its folder how its
+tokens are pooled; any other one is read by their mean. The measurements are of all-MiniLM-L6-v2, in
+docs/results/defaults.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from warmstart.evaluation.records.training import RuleRecord, RuleValue
+from warmstart.models.heads.selection import reads_first_token
 from warmstart.models.sentence_transformers_folder import declared_pooling
 from warmstart.pipeline.held_out import Candidates
 from warmstart.pipeline.long_texts import slices_rules, visible_characters
@@ -86,8 +88,24 @@ def with_rules(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> Decisi
     task = fit_task(recipe, parts)
     if not isinstance(task, HasLinearProbe):
         return Decision(_completed(recipe), [])
+    if declared_pooling(recipe.model) is None:
+        return _plain_encoder(recipe, parts, config, task)
     if task.pair and not task.separate_texts:
         return _pairs(recipe, parts)
+    return _single_texts(recipe, parts, task)
+
+
+def _plain_encoder(recipe: Recipe, parts: Parts, config: PretrainedConfig, task: AnyTask) -> Decision:
+    """An encoder that was not trained for sentences: the rules of one, for what they were measured on."""
+    many = len(parts.tables["train"]) > HELD_OUT_ROWS[1]
+    if many or not reads_first_token(config) or not _is_compared(task) or _set_by_user(recipe):
+        return Decision(_completed(recipe), [])
+    read = RuleRecord("head.pooling", "mean", "the encoder's folder names none, and a regression needs one")
+    decision = _single_texts(settings_in(recipe, _settings([read]), "by rule"), parts, task)
+    return replace(decision, rules=[read, *decision.rules])
+
+
+def _single_texts(recipe: Recipe, parts: Parts, task: AnyTask) -> Decision:
     labels = _count_labels(parts) if _is_compared(task) else 0
     own = _set_by_user(recipe)
     if labels and not own and _holds_out(recipe, parts):
@@ -210,14 +228,13 @@ def _completed(recipe: Recipe) -> Recipe:
 
 
 def _applies(recipe: Recipe, config: PretrainedConfig) -> bool:
-    """Whether the rules are about such a training: by a new head that is left open, on an encoder of sentences."""
+    """Whether the rules are about such a training: by a new head that is left open."""
     untouched = recipe.head.model_copy(update={"reuse": True}) == HeadOptions() and recipe.layers == LayerOptions()
     return (
         untouched
         and recipe.training.loss == "auto"
         and recipe.window.method != "slices"
         and reused_config(recipe, config) is None
-        and declared_pooling(recipe.model) is not None
     )
 
 

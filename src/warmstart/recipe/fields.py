@@ -313,8 +313,9 @@ class HeadOptions(Options):
     pooling: Annotated[str, OneOf(lambda: ("auto", "final", *plugins.names("poolings")))] = "auto"
     """How the vectors of the tokens are pooled: the first (`cls`), the `last`, the `mean` or `max` of all, a
     concatenation (`last+max+mean`), or a mean weighted by learned `attention`; of a `bilstm`, also the `final` states:
-    the forward one of the last token and the backward one of the first. auto: what the encoder's stock head reads,
-    otherwise `mean`; of a `bilstm`, `final`. The heads of `tag` and `span` read every token."""
+    the forward one of the last token and the backward one of the first. auto: what the encoder's stock head reads;
+    for a head of our own, what the encoder's folder names, otherwise `mean`; of a `bilstm`, `final`. The heads of
+    `tag` and `span` read every token."""
     learning_rate: Annotated[float, Field(gt=0)] | None = None
     """A separate peak learning rate for the head. Default: `training.learning_rate`, as for the layers below it."""
     init: Literal["auto", "random", "zero", "linear-probe"] = "auto"

@@ -180,6 +180,11 @@ def _current_pooling(config: PretrainedConfig) -> str | None:
     return None
 
 
+def reads_first_token(config: PretrainedConfig) -> bool:
+    """Whether the stock head reads the first token, as those of most encoders do."""
+    return _current_pooling(encoder_config(config)) == "cls"
+
+
 def _reads(saved: PretrainedConfig, choice: HeadChoice) -> bool:
     """Whether the folder's own head reads what is wanted."""
     depth = encoder_config(saved).num_hidden_layers
