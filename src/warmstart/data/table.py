@@ -248,11 +248,11 @@ def with_rows_of(table: Table, added: Table) -> Table:
 
 
 def _extended_schema(table: Table, columns: Mapping[str, list[Value]]) -> pa.Schema:
-    """The table's Arrow schema with further columns of lists of texts."""
+    """The table's Arrow schema with further columns, of lists of texts or of numbers."""
     own = table.rows.features.arrow_schema
-    return pa.schema(
-        [*((field.name, field.type) for field in own), *((name, pa.list_(pa.string())) for name in columns)]
-    )
+    first = {name: next((value for row in rows for value in row), "") for name, rows in columns.items()}
+    added = [(name, pa.list_(pa.string() if isinstance(value, str) else pa.float64())) for name, value in first.items()]
+    return pa.schema([*((field.name, field.type) for field in own), *added])
 
 
 def from_rows(rows: Iterable[Mapping[str, Value]], schema: Schema, folder: Path, name: str = "memory") -> Table:
