@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
@@ -15,6 +17,7 @@ from warmstart.data.findings import Findings
 from warmstart.data.schema import Column, Schema
 from warmstart.data.source import Source
 from warmstart.data.table import Table
+from warmstart.deploy.label.columns import VECTOR
 from warmstart.deploy.label.label_corpus import HERE, label
 from warmstart.deploy.label.worker import model_fingerprint
 from warmstart.errors import RecipeError, RunError
@@ -32,9 +35,17 @@ from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import ChecksTeacher, LearnsFromAnswers, learns_from_answers
 from warmstart.tasks.shared.saved_task import SavedTask
 from warmstart.tasks.shared.soft_labels import PROBABILITIES, weighted_labels
+from warmstart.tasks.shared.teacher_vectors import TEACHER_VECTOR, check_matching
 
 ANSWERS, COUNTS = "answers", "answers.json"
 """In the stage's folder: the files of answers, and how many there are."""
+
+
+def check_vectors(options: DistilOptions, recipe: Recipe, parts: Parts) -> None:
+    """Refuse to match the vectors of texts where the student has none, before the teacher is asked for its own."""
+    if options.match == "both":
+        sliced, frozen = recipe.window.method == "slices", recipe.layers.freeze == "encoder"
+        check_matching(fit_task(recipe, parts), sliced, frozen)
 
 
 def distil_identity(options: DistilOptions, recipe: Recipe) -> Identity:
@@ -48,6 +59,7 @@ def distil_identity(options: DistilOptions, recipe: Recipe) -> Identity:
         **{f"distil.{name}": value for name, value in reading.items()},
         **{f"distil.{name}": getattr(options, name) for name in ("engine", "precision", "rows_per_shard")},
         "threads": torch.get_num_threads(),
+        **({"distil.vectors": True} if options.match == "both" else {}),
     }
 
 
@@ -64,6 +76,7 @@ def answer_texts(options: DistilOptions, recipe: Recipe, folder: Path, progress:
         rows_per_shard=options.rows_per_shard,
         engine=options.engine,
         precision=options.precision,
+        vectors=options.match == "both",
         progress=progress,
     )
     with publish(folder) as staging:
@@ -96,11 +109,39 @@ def with_teacher_rows(
         progress.log(message)
     names, filled = _columns_of_both(task, schema, labelled, taught)
     path = work / "labelled-and-taught.arrow"
-    train = table.joined(labelled, taught, names, path, filled, processes.is_main_process())
+    vectors = _StoredVectors.of(taught)
+    added = {TEACHER_VECTOR: (pa.list_(pa.float32()), vectors)} if vectors else None
+    train = table.joined(labelled, taught, names, path, filled, processes.is_main_process(), added)
     progress.log(f"{len(labelled):,} labelled rows and {len(taught):,} answers of the teacher")
     if aside := read_object(folder / COUNTS, RunError)["set_aside"]:
         progress.log(f"{aside:,} texts that the teacher could not read are set aside")
     return Parts({**parts.tables, "train": train}, parts.findings)
+
+
+class _StoredVectors:
+    """The vectors that a teacher gave with its answers, read file by file."""
+
+    def __init__(self, files: Sequence[str], width: int) -> None:
+        self.files, self.width = files, width
+        self.open: tuple[str, pa.Array] = "", pa.array([])
+
+    @classmethod
+    def of(cls, taught: Table) -> _StoredVectors | None:
+        """Those of a table of answers; None where there are none."""
+        if VECTOR not in pq.read_schema(taught.files[0]).names:
+            return None
+        return cls(taught.files, len(pq.read_table(taught.files[0], columns=[VECTOR]).column(VECTOR)[0]))
+
+    def __call__(self, rows: Table, batch: Mapping[str, list[int]]) -> list[object]:
+        """The vector of each row of a batch by where it comes from; NaN for rows of another table."""
+        if rows.files != self.files:
+            return [[math.nan] * self.width] * len(batch["line"])
+        return [self._read(self.files[file])[line - 1] for file, line in zip(batch["file"], batch["line"], strict=True)]
+
+    def _read(self, path: str) -> pa.Array:
+        if self.open[0] != path:
+            self.open = path, pq.read_table(path, columns=[VECTOR]).column(VECTOR).combine_chunks()
+        return self.open[1]
 
 
 def _columns_of_both(

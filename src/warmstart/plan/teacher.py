@@ -56,9 +56,11 @@ def estimate_teacher(
     if not len(texts):
         raise RecipeError("stages.distil.texts: none of them can be read; see `warmstart check`")
     shapes, cost, members = _counted(options, texts)
-    flops = members * cost.forward.total(shapes)
+    # Vectors are computed by themselves, in a second pass.
+    passes = 2 if options.match == "both" else 1
+    flops = passes * members * cost.forward.total(shapes)
     precision = options.precision if options.precision in device.peak_tflops else device.precision("fp32", half=False)
-    seconds = _measured(options, texts, progress) if measure else device.seconds(flops, precision)
+    seconds = passes * _measured(options, texts, progress) if measure else device.seconds(flops, precision)
     memory = members * cost.parameters * NUMBER / 1e9 + device.overhead_gb
     return StageEstimate(
         stage=STAGE,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -25,6 +25,9 @@ class DistilOptions(Options):
     """The texts that it answers: a file, or a folder of files, with the columns that `data.columns` names; or a mapping
     with `file` and `columns`. For `rank`, a row for each document of a query. Texts that are in dev or test are left
     out."""
+    match: Literal["logits", "both"] = "logits"
+    """What the student learns of the teacher: its answers (`logits`), or also its vector of each text (`both`), the
+    mean of the last layer's tokens, for `classify` and `score` of single texts."""
     engine: str = "torch"
     """The inference engine of the teacher, as in `predict --engine`."""
     precision: str = "fp32"

@@ -267,8 +267,7 @@ class Rank(Task[RankOptions, RankFeature]):
             known = self.relevant_pairs.documents_of
             batch["labels"] = ranking.roles([query for query, *_ in keys], [row for _, *row in keys], known)
             if TEACHER_LOGITS in features[0]:
-                logits = [feature["teacher_logits"] for feature in features]
-                teacher = logit_matrix(logits, [len(row) - 1 for row in keys])
+                teacher = logit_matrix([feature["teacher_logits"] for feature in features])
                 batch["labels"] = {"roles": batch["labels"], "teacher": teacher}
         return batch
 

@@ -17,7 +17,7 @@ from warmstart.tasks.shared.negatives import Wanted, arrange
 TEACHER_SCORE = "teacher_score"
 """The column of a cross-encoder's score, a probability; None where a row has a label instead."""
 TEACHER_LOGITS = "teacher_logits"
-"""What a row to learn has of it: the logits of its document and of its negatives; empty where it has a label."""
+"""What a row to learn has of it: the logits of its document and of its negatives; NaN where it has a label."""
 SMALLEST = 1e-12
 """The least distance of a probability from 0 and 1, so that its logit is finite."""
 
@@ -42,9 +42,10 @@ def arrange_taught(
     own = {name: [values[row] for row in labelled] for name, values in columns.items() if name != TEACHER_SCORE}
     chosen, texts, notes = arrange(own, wanted, vectors, seed)
     taught, more = taught_rows(columns, scored, max(1, wanted.judged + wanted.mined + wanted.random))
-    added = {
+    added: dict[str, list[Any]] = {
         "negatives": texts + [row.negatives for row in taught],
-        TEACHER_LOGITS: [[] for _ in chosen] + [row.logits for row in taught],
+        # Numbers for all, so that the rows that are stored first have the type of all.
+        TEACHER_LOGITS: [[math.nan] * (1 + len(row)) for row in texts] + [row.logits for row in taught],
     }
     return [labelled[row] for row in chosen] + [row.row for row in taught], added, notes + more
 
@@ -95,17 +96,15 @@ def logit(probability: float) -> float:
     return math.log(clamped / (1 - clamped))
 
 
-def logit_matrix(logits: Sequence[Sequence[float]], counts: Sequence[int]) -> torch.Tensor:
+def logit_matrix(logits: Sequence[Sequence[float]]) -> torch.Tensor:
     """The teacher's logits of a batch's documents for its queries; NaN for what it has not scored.
 
     Args:
-        logits: Of each row's own documents, or empty.
-        counts: How many documents each row has.
+        logits: Of each row's own documents.
     """
-    matrix = torch.full((len(logits), sum(counts)), torch.nan)
+    matrix = torch.full((len(logits), sum(map(len, logits))), torch.nan)
     start = 0
-    for number, (own, count) in enumerate(zip(logits, counts, strict=True)):
-        if own:
-            matrix[number, start : start + count] = torch.tensor(own)
-        start += count
+    for number, own in enumerate(logits):
+        matrix[number, start : start + len(own)] = torch.tensor(own)
+        start += len(own)
     return matrix
