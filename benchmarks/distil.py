@@ -14,6 +14,7 @@ import json
 import random
 import time
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 import kept
 from common import ROOT, finish, weights, write_page
 from inspect_sets import TINY
-from set_files import MEASURE, OPEN, Rows, categories, tabbed
+from set_files import MEASURE, OPEN, Rows, candidates, categories, tabbed
 from tables import Lines, chosen
 
 CACHE = ROOT / ".cache" / ("distil-tiny" if TINY else "distil")
@@ -61,12 +62,27 @@ def conll() -> tuple[list[Row], list[Row]]:
     return parts[0], parts[1]
 
 
+def wikiqa() -> tuple[list[Row], list[Row]]:
+    """Questions of WikiQA that have an answer, with the sentences that may be it: an entry for each question."""
+    parts = (
+        [list(rows) for _, rows in groupby(candidates(MEASURE / "wikiqa" / f"{part}.txt"), _query)]
+        for part in ("train", "test")
+    )
+    train, test = ([{"rows": rows} for rows in part if any(row["label"] for row in rows)] for part in parts)
+    return train, test
+
+
+def _query(row: Row) -> str:
+    return str(row["query"])
+
+
 SETS: dict[str, tuple[str, int, Callable[[], tuple[list[Row], list[Row]]]]] = {
     "banking77": ("classify", 770, banking77),
     "rt-polarity": ("classify", 800, film),
     "conll2003": ("tag", 1000, conll),
+    "wikiqa": ("rank", 79, wikiqa),
 }
-"""Each set with its task, its number of labelled rows, and its training and test rows."""
+"""Each set with its task, its number of labelled rows (for rank, of queries), and its training and test rows."""
 
 
 def files(name: str) -> dict[str, str]:
@@ -83,18 +99,25 @@ def files(name: str) -> dict[str, str]:
         ]
         count = max(40, len(first)) if TINY else count
         inputs = [
-            {key: row[key] for key in ("text", "words") if key in row} for row in train[count : count + RATIO * count]
+            {key: row[key] for key in ("text", "words", "query", "document") if key in row}
+            for row in _rows(train[count : count + RATIO * count])
         ]
-        _write(paths["train"], train[:count])
+        _write(paths["train"], _rows(train[:count]))
         _write(paths["texts"], inputs)
-        _write(paths["test"], test[:: max(1, len(test) // 40)] if TINY else test)
+        _write(paths["test"], _rows(test[:: max(1, len(test) // 40)] if TINY else test))
     return {part: str(path) for part, path in paths.items()}
+
+
+def _rows(some: list[Row]) -> list[Row]:
+    """Rows as they are, or those of some queries."""
+    return [row for one in some for row in one.get("rows", [one])]
 
 
 def measure(name: str, teacher: str, student: str, seed: int) -> dict[str, Any]:
     """The teacher's figures, and those of a student with it and without it."""
     data = files(name)
-    taught = _fit(name, f"{name}-{teacher}-{seed}", data, seed, {"model": _encoder(teacher)})
+    kind = {"task.encoder": "cross"} if SETS[name][0] == "rank" else {}
+    taught = _fit(name, f"{name}-{teacher}-{seed}", data, seed, {"model": _encoder(teacher), **kind})
     start: dict[str, Any] = {"model": _encoder(student)}
     if student.startswith("own-"):
         layers = {"num_layers": 2 if TINY else int(student.removeprefix("own-")), "layer_choice": "spread"}
@@ -126,10 +149,12 @@ def page(figures: dict[str, dict[str, Any]]) -> str:
 
 
 ABOUT = f"""
-A teacher is fine-tuned on a few labelled rows (770 of banking77, 800 of rt-polarity, 1,000 sentences of CoNLL-2003). A
-student, another encoder or the teacher's own layers spread evenly, learns the same rows *without* it, or *with* its
-answers to {RATIO} times as many unlabelled rows. Scores are accuracy, for CoNLL-2003 F1, in points; intervals are over
-seeds. Speed is texts per second beside the teacher's, on one CPU thread in fp32.
+A teacher is fine-tuned on a few labelled rows (770 of banking77, 800 of rt-polarity, 1,000 sentences of CoNLL-2003, 79
+questions of WikiQA). A student, another encoder or the teacher's own layers spread evenly, learns the same rows
+*without* it, or *with* its answers to {RATIO} times as many unlabelled rows. For WikiQA, the teacher is a cross-encoder
+and the student a bi-encoder. Scores are accuracy, for CoNLL-2003 F1, for WikiQA nDCG@20 of the given sentences, in
+points; intervals are over seeds. Speed is texts (for WikiQA, pairs) per second beside the teacher's, on one CPU thread
+in fp32.
 """
 HEADER = (
     "| set | teacher | student | seeds | teacher | without | with | with − without | with − teacher | speed |",
@@ -166,7 +191,8 @@ def _figures(run: Path, test: str) -> dict[str, Any]:
     import warmstart
     from warmstart.evaluation.run import RunFolder
 
-    texts = [json.loads(line)["text"] for line in Path(test).read_text(encoding="utf-8").splitlines()][:SPEED_ROWS]
+    rows = map(json.loads, Path(test).read_text(encoding="utf-8").splitlines())
+    texts = [row["text"] if "text" in row else (row["query"], row["document"]) for row in rows][:SPEED_ROWS]
     predictor = warmstart.load(run)
     predictor.predict(texts[:32])
     started = time.process_time()
@@ -210,6 +236,8 @@ def main() -> None:
         for name in chosen(args.sets, SETS):
             for teacher in chosen(args.teachers, TEACHERS):
                 for student in chosen(args.students, STUDENTS):
+                    if SETS[name][0] == "rank" and student.startswith("own-"):
+                        continue  # a cross-encoder's layers are no bi-encoder's
                     key = f"{name} {teacher} {student} {seed}"
                     if key not in figures:
                         figures[key] = measure(name, teacher, student, seed)

@@ -39,6 +39,12 @@ def film_reviews() -> Rows:
     return [row for row in rows if row[0] in {"pos", "neg"}]
 
 
+def candidates(path: Path) -> list[dict[str, object]]:
+    """Questions of WikiQA, each with a sentence that may answer it, and whether it does."""
+    cells = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    return [{"query": query, "document": document, "label": int(label)} for query, document, label in cells]
+
+
 def scored_pairs(path: Path) -> list[tuple[str, str, float]]:
     """Pairs of sentences of STS-B with how alike they are, from 0 to 5."""
     cells = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]

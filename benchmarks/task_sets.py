@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from common import ROOT, weights
-from set_files import MEASURE, OPEN, scored_pairs
+from set_files import MEASURE, OPEN, candidates, scored_pairs
 
 CACHE = ROOT / ".cache" / "tasks"
 
@@ -110,11 +110,11 @@ def wikiqa(size: str) -> dict[str, Any]:
     folder = MEASURE / "wikiqa"
 
     def pairs() -> list[dict[str, Any]]:
-        rows = _candidates(folder / "train.txt")
+        rows = candidates(folder / "train.txt")
         return [row for row in rows if row["label"]]
 
     def answered() -> list[dict[str, Any]]:
-        rows = _candidates(folder / "test.txt")
+        rows = candidates(folder / "test.txt")
         some = {row["query"] for row in rows if row["label"]}
         return [row for row in rows if row["query"] in some]
 
@@ -325,11 +325,6 @@ def _relations(path: Path) -> list[dict[str, Any]]:
         sentence, label, *_ = block.strip().split("\n")
         found.append({"text": sentence.partition("\t")[2].strip()[1:-1], "label": label.strip()})
     return found
-
-
-def _candidates(path: Path) -> list[dict[str, Any]]:
-    cells = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
-    return [{"query": query, "document": document, "label": int(label)} for query, document, label in cells]
 
 
 def _collection(name: str, folder: Path, size: str) -> dict[str, Any]:

@@ -249,6 +249,12 @@ def test_students_end_with_their_scores(sample):
         assert all(run["rows_per_second"] > 0 for run in one.values())
 
 
+def test_a_bi_encoder_with_a_cross_encoder_as_its_teacher_ends_with_its_scores(sample):
+    asked = ("--sets", "wikiqa", "--teachers", "e5-small", "--students", "minilm,own-3")
+    (one,) = sample("distil", 1, *asked, WARMSTART_BENCH_TINY="1").values()
+    assert all(0 < one[who]["score"] <= 1 for who in ("teacher", "without", "with"))
+
+
 def test_soft_and_hard_labels_are_compared_with_the_truth(sample):
     figures = sample("soft", 1, "--sets", "sst5", "--votes", "3", WARMSTART_BENCH_TINY="1")
     (one,) = figures.values()

@@ -184,6 +184,7 @@ def joined(
     path: Path,
     filled: Mapping[str, tuple[str, Callable[[Value], Value]]],
     write: bool = True,
+    added: Mapping[str, tuple[pa.DataType, Callable[[Table, Batch], list[Value]]]] | None = None,
 ) -> Table:
     """The rows of two tables, one after the other, stored at `path`; each row still knows where it came from.
 
@@ -191,7 +192,9 @@ def joined(
         names: The columns to keep.
         filled: Of columns that one of the tables lacks, the column that they follow from, and how.
         write: Whether to write the file, which is there otherwise.
+        added: Columns that neither has: the type of each, and what gives its values for some rows of a table.
     """
+    added = added or {}
 
     def parts() -> Iterator[Batch]:
         for rows, before in ((first, 0), (second, len(first.files))):
@@ -200,17 +203,19 @@ def joined(
                 batch: Batch = {
                     name: array.to_pylist() for name, array in zip([*own, "file", "line"], arrays, strict=True)
                 }
+                more = {name: values(rows, batch) for name, (_, values) in added.items()}
                 batch["file"] = [file + before for file in batch["file"]]
                 for name in names:
                     if name not in own:
                         source, fill = filled.get(name, (own[0], lambda _: None))
                         batch[name] = [fill(value) for value in batch[source]]
-                yield {name: batch[name] for name in [*names, "file", "line"]}
+                yield {**{name: batch[name] for name in [*names, "file", "line"]}, **more}
 
     types = {field.name: field.type for rows in (first, second) for field in rows.rows.features.arrow_schema}
-    schema = pa.schema([(name, types[name]) for name in [*names, "file", "line"]])
+    given = [(name, kind) for name, (kind, _) in added.items()]
+    schema = pa.schema([*((name, types[name]) for name in [*names, "file", "line"]), *given])
     data = write_arrow(parts(), path, schema) if write else open_arrow(path)
-    digest = hashlib.sha256(" ".join([first.fingerprint, second.fingerprint, *names]).encode()).hexdigest()
+    digest = hashlib.sha256(" ".join([first.fingerprint, second.fingerprint, *names, *added]).encode()).hexdigest()
     return Table(data, (*first.files, *second.files), digest, (*first.units, *second.units), first.documents)
 
 
@@ -248,11 +253,11 @@ def with_rows_of(table: Table, added: Table) -> Table:
 
 
 def _extended_schema(table: Table, columns: Mapping[str, list[Value]]) -> pa.Schema:
-    """The table's Arrow schema with further columns of lists of texts."""
+    """The table's Arrow schema with further columns, of lists of texts or of numbers."""
     own = table.rows.features.arrow_schema
-    return pa.schema(
-        [*((field.name, field.type) for field in own), *((name, pa.list_(pa.string())) for name in columns)]
-    )
+    first = {name: next((value for row in rows for value in row), "") for name, rows in columns.items()}
+    added = [(name, pa.list_(pa.string() if isinstance(value, str) else pa.float64())) for name, value in first.items()]
+    return pa.schema([*((field.name, field.type) for field in own), *added])
 
 
 def from_rows(rows: Iterable[Mapping[str, Value]], schema: Schema, folder: Path, name: str = "memory") -> Table:

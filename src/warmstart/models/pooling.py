@@ -362,6 +362,11 @@ def _mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return (total / mask.sum(dim=1, keepdim=True).clamp(min=1)).to(states.dtype)
 
 
+def mean_of_tokens(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """The mean of the states of each text, without padding."""
+    return _mean(states, mask)
+
+
 def _max(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return states.masked_fill(~mask[..., None], torch.finfo(states.dtype).min).amax(dim=1)
 

@@ -12,7 +12,7 @@ from warmstart.errors import Location
 from warmstart.inference.predictor import Predictor
 from warmstart.inference.searchers import vectors_of
 from warmstart.runtime import processes
-from warmstart.tasks.shared.protocols import ArrangesRows
+from warmstart.tasks.shared.protocols import ArrangesRows, LearnsFromAnswers
 
 
 def arrange(rows: Table, embedder: Predictor, path: Path, findings: Findings, seed: int) -> Table:
@@ -28,7 +28,8 @@ def arrange(rows: Table, embedder: Predictor, path: Path, findings: Findings, se
     if not processes.is_main_process():
         return replace(rows, rows=open_arrow(path), _whole=None, _indices=None)
     schema = task.schema(task.options)
-    names = [name for name in (*schema.texts, *schema.answers[:1]) if name in rows.rows.column_names]
+    taught = task.taught_columns if isinstance(task, LearnsFromAnswers) else ()
+    names = [name for name in (*schema.texts, *schema.answers[:1], *taught) if name in rows.rows.column_names]
     columns = {name: list(rows.column(name)) for name in names}
     chosen, more, notes = task.arrange_rows(columns, lambda texts, side: vectors_of(embedder, texts, side), seed)
     for note in notes:

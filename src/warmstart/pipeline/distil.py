@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
 from warmstart import tasks
 from warmstart.data import split, table
 from warmstart.data.findings import Findings
-from warmstart.data.schema import Schema
+from warmstart.data.schema import Column, Schema
 from warmstart.data.source import Source
 from warmstart.data.table import Table
+from warmstart.deploy.label.columns import VECTOR
 from warmstart.deploy.label.label_corpus import HERE, label
 from warmstart.deploy.label.worker import model_fingerprint
 from warmstart.errors import RecipeError, RunError
@@ -29,12 +32,20 @@ from warmstart.storage.files import link_or_copy, write_json
 from warmstart.storage.folders import discard
 from warmstart.storage.json_files import read_object
 from warmstart.tasks.base import AnyTask
-from warmstart.tasks.shared.protocols import LearnsFromAnswers, learns_from_answers
+from warmstart.tasks.shared.protocols import ChecksTeacher, LearnsFromAnswers, learns_from_answers
 from warmstart.tasks.shared.saved_task import SavedTask
 from warmstart.tasks.shared.soft_labels import PROBABILITIES, weighted_labels
+from warmstart.tasks.shared.teacher_vectors import TEACHER_VECTOR, check_matching
 
 ANSWERS, COUNTS = "answers", "answers.json"
 """In the stage's folder: the files of answers, and how many there are."""
+
+
+def check_vectors(options: DistilOptions, recipe: Recipe, parts: Parts) -> None:
+    """Refuse to match the vectors of texts where the student has none, before the teacher is asked for its own."""
+    if options.match == "both":
+        sliced, frozen = recipe.window.method == "slices", recipe.layers.freeze == "encoder"
+        check_matching(fit_task(recipe, parts), sliced, frozen)
 
 
 def distil_identity(options: DistilOptions, recipe: Recipe) -> Identity:
@@ -48,6 +59,7 @@ def distil_identity(options: DistilOptions, recipe: Recipe) -> Identity:
         **{f"distil.{name}": value for name, value in reading.items()},
         **{f"distil.{name}": getattr(options, name) for name in ("engine", "precision", "rows_per_shard")},
         "threads": torch.get_num_threads(),
+        **({"distil.vectors": True} if options.match == "both" else {}),
     }
 
 
@@ -64,6 +76,7 @@ def answer_texts(options: DistilOptions, recipe: Recipe, folder: Path, progress:
         rows_per_shard=options.rows_per_shard,
         engine=options.engine,
         precision=options.precision,
+        vectors=options.match == "both",
         progress=progress,
     )
     with publish(folder) as staging:
@@ -75,10 +88,13 @@ def answer_texts(options: DistilOptions, recipe: Recipe, folder: Path, progress:
     discard(work)
 
 
-def with_teacher_rows(recipe: Recipe, parts: Parts, folder: Path, work: Path, progress: Progress) -> Parts:
+def with_teacher_rows(
+    recipe: Recipe, parts: Parts, held_out: Table | None, folder: Path, work: Path, progress: Progress
+) -> Parts:
     """The parts with the teacher's answers among the training rows.
 
     Args:
+        held_out: Rows beside those of dev and test whose texts must not be trained on.
         folder: What `answer_texts` wrote.
         work: A folder for files that are not needed afterwards; the main process writes them, and goes first.
     """
@@ -86,28 +102,71 @@ def with_teacher_rows(recipe: Recipe, parts: Parts, folder: Path, work: Path, pr
     schema, labelled = task.schema(task.options), parts.tables["train"]
     taught = _read_answers(task, schema, folder, work / "taught", progress)
     _check_labels(recipe, parts, taught, schema)
-    taught, shared = without_shared(taught, parts, schema)
+    taught, shared = without_shared(taught, parts, schema, held_out)
     for part, count in shared.items():
         message = f"{count:,} texts of the teacher are in {part} as well, and are left out of training"
         parts.findings.add("shared", "note", message)
         progress.log(message)
-    known = {*taught.rows.column_names, *(name for name in labelled.rows.column_names if name not in schema.answers)}
-    names = [name for name in schema.names if name in known]
-    filled = {PROBABILITIES: ("label", _certain)} if PROBABILITIES in names else {}
+    names, filled = _columns_of_both(task, schema, labelled, taught)
     path = work / "labelled-and-taught.arrow"
-    train = table.joined(labelled, taught, names, path, filled, processes.is_main_process())
+    vectors = _StoredVectors.of(taught)
+    added = {TEACHER_VECTOR: (pa.list_(pa.float32()), vectors)} if vectors else None
+    train = table.joined(labelled, taught, names, path, filled, processes.is_main_process(), added)
     progress.log(f"{len(labelled):,} labelled rows and {len(taught):,} answers of the teacher")
     if aside := read_object(folder / COUNTS, RunError)["set_aside"]:
         progress.log(f"{aside:,} texts that the teacher could not read are set aside")
     return Parts({**parts.tables, "train": train}, parts.findings)
 
 
-def without_shared(texts: Table, parts: Parts, schema: Schema) -> tuple[Table, dict[str, int]]:
-    """The texts that are not in dev or test, and how many were in each."""
+class _StoredVectors:
+    """The vectors that a teacher gave with its answers, read file by file."""
+
+    def __init__(self, files: Sequence[str], width: int) -> None:
+        self.files, self.width = files, width
+        self.open: tuple[str, pa.Array] = "", pa.array([])
+
+    @classmethod
+    def of(cls, taught: Table) -> _StoredVectors | None:
+        """Those of a table of answers; None where there are none."""
+        if VECTOR not in pq.read_schema(taught.files[0]).names:
+            return None
+        return cls(taught.files, len(pq.read_table(taught.files[0], columns=[VECTOR]).column(VECTOR)[0]))
+
+    def __call__(self, rows: Table, batch: Mapping[str, list[int]]) -> list[object]:
+        """The vector of each row of a batch by where it comes from; NaN for rows of another table."""
+        if rows.files != self.files:
+            return [[math.nan] * self.width] * len(batch["line"])
+        return [self._read(self.files[file])[line - 1] for file, line in zip(batch["file"], batch["line"], strict=True)]
+
+    def _read(self, path: str) -> pa.Array:
+        if self.open[0] != path:
+            self.open = path, pq.read_table(path, columns=[VECTOR]).column(VECTOR).combine_chunks()
+        return self.open[1]
+
+
+def _columns_of_both(
+    task: AnyTask, schema: Schema, labelled: Table, taught: Table
+) -> tuple[list[str], dict[str, tuple[str, Callable[[object], object]]]]:
+    """The columns of labelled and taught rows together, and what those follow from that one of them lacks."""
+    numbers = _number_columns(task, schema)
+    inputs = [name for name in labelled.rows.column_names if numbers or name not in schema.answers]
+    known = {*taught.rows.column_names, *inputs}
+    names = [name for name in (*schema.names, *numbers) if name in known]
+    if PROBABILITIES in names:
+        return names, {PROBABILITIES: ("label", _certain)}
+    # Beside a number that the teacher gives, the label of a taught row is never read.
+    return names, {"label": (numbers[0], lambda _: 0)} if numbers else {}
+
+
+def without_shared(
+    texts: Table, parts: Parts, schema: Schema, held_out: Table | None = None
+) -> tuple[Table, dict[str, int]]:
+    """The texts that are not in dev or test, nor among rows that are held out, and how many were in each."""
     columns = grouping_columns(parts.tables["train"], schema)
     shared: dict[str, int] = {}
-    for part in ("dev", "test"):
-        if part in parts.tables and len(twins := split.shared_rows(texts, parts.tables[part], columns)):
+    tables = {name: rows for name, rows in parts.tables.items() if name != "train"}
+    for part, rows in {**tables, **({} if held_out is None else {"the held-out rows": held_out})}.items():
+        if len(twins := split.shared_rows(texts, rows, columns)):
             known = set(twins.tolist())
             texts = texts.select([row for row in range(len(texts)) if row not in known])
             shared[part] = len(twins)
@@ -115,12 +174,15 @@ def without_shared(texts: Table, parts: Parts, schema: Schema) -> tuple[Table, d
 
 
 def _check_teacher(options: DistilOptions, recipe: Recipe) -> None:
-    if not learns_from_answers(tasks.find(recipe.task.name)):
+    kind = tasks.find(recipe.task.name)
+    if not learns_from_answers(kind):
         able = [name for name in tasks.names() if learns_from_answers(tasks.find(name))]
         raise RecipeError(f"stages.distil: {recipe.task.name} cannot be distilled; {', '.join(able)} can")
-    taught = SavedTask.read(model_folder(options.teacher)).task
-    if taught != recipe.task.name:
+    saved = SavedTask.read(model_folder(options.teacher))
+    if (taught := saved.task) != recipe.task.name:
         raise RecipeError(f"stages.distil.teacher: {options.teacher} is of task {taught}, expected {recipe.task.name}")
+    if issubclass(kind, ChecksTeacher):
+        kind.check_teacher(tasks.options_of(recipe.task.name, recipe.task.options), saved.options)
 
 
 def texts_source(options: DistilOptions, recipe: Recipe) -> Source:
@@ -151,7 +213,16 @@ def _read_answers(task: AnyTask, schema: Schema, folder: Path, cache: Path, prog
     own = pq.read_schema(files[0]).names
     inputs = {name: name for name in schema.without_answers().names if name in own}
     source = Source(tuple(files), {**inputs, **type(task).taught_columns})
+    numbers = [Column(name, "number", "what the teacher says", answer=True) for name in _number_columns(task, schema)]
+    if numbers:
+        schema = Schema((*schema.without_answers(), *numbers), together=schema.together)
     return table.load(source, schema, cache, Findings(), progress=progress)
+
+
+def _number_columns(task: AnyTask, schema: Schema) -> list[str]:
+    """The columns to learn from that labelled rows do not have."""
+    assert isinstance(task, LearnsFromAnswers)
+    return [name for name in type(task).taught_columns if name not in schema.names]
 
 
 def _check_labels(recipe: Recipe, parts: Parts, taught: Table, schema: Schema) -> None:

@@ -22,7 +22,7 @@ from warmstart.evaluation.records.files import LARGEST, read_record
 from warmstart.evaluation.records.training import MultitaskTrainingRecord, StageRecord, TrainingRecord
 from warmstart.evaluation.run import RunFolder
 from warmstart.pipeline import stage_store as store
-from warmstart.pipeline.distil import distil_identity
+from warmstart.pipeline.distil import check_vectors, distil_identity
 from warmstart.pipeline.fingerprint import fingerprint, flatten, settings
 from warmstart.pipeline.multitask_recipes import OWN, TRAINED, task_recipes
 from warmstart.pipeline.prepare import Parts, Rows, read_rows
@@ -145,6 +145,7 @@ def stages_before(recipe: Recipe, parts: Parts, cache: Path, progress: Progress)
             stored = _stored(options.name, {**identity, **start}, cache)
             stages.append(EarlierStage(options.name, *stored, tasks=recipes, options=options.multitask))
         if options.distil is not None:
+            check_vectors(options.distil, recipe, parts)
             stored = _stored(options.name, distil_identity(options.distil, recipe), cache)
             stages.append(EarlierStage(options.name, *stored, distil=options.distil))
     return stages

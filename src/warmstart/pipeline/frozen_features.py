@@ -20,6 +20,7 @@ from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
 from warmstart.tasks.base import AnyTask, Feature
 from warmstart.tasks.shared.protocols import ReadsWindows
+from warmstart.tasks.shared.teacher_vectors import TEACHER_VECTOR
 from warmstart.tasks.shared.text_inputs import count_slices
 from warmstart.text.windows import Window
 
@@ -75,7 +76,10 @@ class FeatureWriter:
             write_arrow(self._batches(rows, progress), path, schema.append(column))
             model.train(training)
         # As arrays, not as lists of Python numbers: a text has thousands.
-        return open_arrow(path).with_format("numpy", columns=[model.feature_type], output_all_columns=True)
+        written = open_arrow(path)
+        if TEACHER_VECTOR in written.column_names:  # a frozen encoder, as held-out rows may decide, learns none
+            written = written.remove_columns(TEACHER_VECTOR)
+        return written.with_format("numpy", columns=[model.feature_type], output_all_columns=True)
 
     def _batches(self, rows: Dataset, progress: Progress) -> Iterator[dict[str, pa.Array]]:
         name, precision = self.model.feature_type, resolve_precision(self.precision, self.model.config)

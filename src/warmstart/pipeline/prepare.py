@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from warmstart import tasks
 from warmstart.data import split, table
 from warmstart.data.arrow_files import open_arrow, write_arrow
@@ -26,6 +28,7 @@ from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
 from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import CountsFindings, ReadsWindows, TunesOnDev
+from warmstart.tasks.shared.teacher_vectors import TEACHER_VECTOR
 from warmstart.text.windows import Truncation, Window
 
 if TYPE_CHECKING:
@@ -239,6 +242,9 @@ class RowEncoder:
                             truncation.add(feature)
                         if feature["cut"] and not first:
                             first.append(feature["row"])
+                        if TEACHER_VECTOR in chunk:
+                            vector = chunk[TEACHER_VECTOR][feature["row"] - start]
+                            feature[TEACHER_VECTOR] = np.asarray(vector, np.float32)
                         for name, by_row in counts.items():
                             if feature.get(name):
                                 by_row[feature["row"]] += feature[name]

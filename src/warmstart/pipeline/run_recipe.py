@@ -34,7 +34,7 @@ from warmstart.pipeline.prepare import Parts, Rows, read_rows
 from warmstart.pipeline.prompts import with_prompts
 from warmstart.pipeline.reuse import find_finetuning, register_finetuning, reuse_finetuning
 from warmstart.pipeline.rules import Decision, with_rules
-from warmstart.pipeline.search_baseline import choose_fusion, hold_out_queries, measure_before
+from warmstart.pipeline.search_baseline import HeldOutQueries, choose_fusion, hold_out_queries, measure_before
 from warmstart.pipeline.stage_store import discard_answers_left_over, locked_stage
 from warmstart.recipe import Recipe
 from warmstart.runtime import processes
@@ -82,7 +82,7 @@ def run_recipe(
                 check_before_stages(prompted, parts)
         start = _run_stages(prompted, stages, progress, resume_anyway)
         with processes.main_process_first():
-            parts, held = hold_out_queries(start, _with_teacher(start, parts, stages, work, progress))
+            parts, held = _training_parts(start, parts, stages, work, progress)
             begin = partial(_begin, folder, recipe, parts, stages) if main else _nothing
             decision = with_rules(start, parts, load_config(start.model))
             last = last_model(stages)
@@ -196,14 +196,16 @@ def _reusable(recipe: Recipe, stage: EarlierStage) -> bool:
     return recipe.reuse_stages and processes.as_main_process_sees(stage.finished)
 
 
-def _with_teacher(
+def _training_parts(
     recipe: Recipe, parts: Parts, stages: Sequence[EarlierStage], work: Path, progress: Progress
-) -> Parts:
-    """The parts with the answers of a teacher among the training rows, where the recipe has one."""
+) -> tuple[Parts, HeldOutQueries | None]:
+    """The parts to train with, a teacher's answers among them where the recipe has one; and what is held out."""
+    parts, held = hold_out_queries(recipe, parts)
+    held_out = held.rows if held is not None and held.can_choose else None
     for stage in stages:
         if stage.distil is not None:
-            return with_teacher_rows(recipe, parts, stage.folder, work, progress)
-    return parts
+            return with_teacher_rows(recipe, parts, held_out, stage.folder, work, progress), held
+    return parts, held
 
 
 def _run_stage(recipe: Recipe, stage: EarlierStage, progress: Progress, anyway: Iterable[str]) -> None:

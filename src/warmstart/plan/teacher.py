@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from torch import nn
 from warmstart import tasks
 from warmstart.data import table
 from warmstart.data.findings import Findings
-from warmstart.data.schema import Schema, Value
+from warmstart.data.schema import Column, Schema, Value
 from warmstart.data.table import Table
 from warmstart.errors import RecipeError
 from warmstart.inference.ensembles import members_of
@@ -56,9 +56,11 @@ def estimate_teacher(
     if not len(texts):
         raise RecipeError("stages.distil.texts: none of them can be read; see `warmstart check`")
     shapes, cost, members = _counted(options, texts)
-    flops = members * cost.forward.total(shapes)
+    # Vectors are computed by themselves, in a second pass.
+    passes = 2 if options.match == "both" else 1
+    flops = passes * members * cost.forward.total(shapes)
     precision = options.precision if options.precision in device.peak_tflops else device.precision("fp32", half=False)
-    seconds = _measured(options, texts, progress) if measure else device.seconds(flops, precision)
+    seconds = passes * _measured(options, texts, progress) if measure else device.seconds(flops, precision)
     memory = members * cost.parameters * NUMBER / 1e9 + device.overhead_gb
     return StageEstimate(
         stage=STAGE,
@@ -94,10 +96,7 @@ def with_taught_rows(options: DistilOptions, recipe: Recipe, path: Path, progres
     texts, _ = without_shared(_texts(options, recipe, progress), parts, schema)
     stand_in = _StandIn(recipe, schema, parts.tables["train"])
     with open_atomic(path) as file:
-        file.writelines(
-            f"{json.dumps({**stand_in.inputs(row), **answer})}\n"
-            for row, answer in zip(texts.dicts(), itertools.cycle(stand_in.answers()), strict=False)
-        )
+        file.writelines(f"{json.dumps(row)}\n" for row in stand_in.rows(texts))
     add = FileOptions(file=str(path), format="jsonl", header=True, encoding="utf-8")
     return recipe.model_copy(update={"data": recipe.data.model_copy(update={"add": add})})
 
@@ -110,15 +109,36 @@ class _StandIn:
     schema: Schema
     labelled: Table
 
+    def rows(self, texts: Table) -> Iterator[dict[str, object]]:
+        """The rows, as the recipe's files hold them."""
+        answer = self.schema.answer_in(self.labelled.rows.column_names)
+        assert answer is not None
+        if answer.kind == "relevance":
+            yield from self._rankings(texts)
+            return
+        for row, cells in zip(texts.dicts(), itertools.cycle(self.answers(answer)), strict=False):
+            yield {**self.inputs(row), **cells}
+
+    def _rankings(self, texts: Table) -> Iterator[dict[str, object]]:
+        """Each document of a query but the last, which is not relevant: as many rows as documents are compared."""
+        last = dict(zip(texts.column("query"), texts.column("document"), strict=True))
+        names = {name: self.recipe.data.columns.get(name, name) for name in ("label", "negative")}
+        kind = self.recipe.task.options.get("rows", "labelled")
+        for row in texts.dicts():
+            relevant = row["document"] != last[row["query"]]
+            if kind == "labelled":
+                yield {**self.inputs(row), str(names["label"]): int(relevant)}
+            elif relevant:
+                other = {str(names["negative"]): last[row["query"]]} if kind == "triplets" else {}
+                yield {**self.inputs(row), **other}
+
     def inputs(self, row: Mapping[str, Value]) -> dict[str, object]:
         """What a text consists of, by the names of the recipe's columns."""
         columns = self.recipe.data.columns
         return {str(columns.get(name, name)): value for name, value in row.items() if value is not None}
 
-    def answers(self) -> list[dict[str, object]]:
+    def answers(self, answer: Column) -> list[dict[str, object]]:
         """The answer of each labelled row, as the recipe's columns hold it; of entities, none."""
-        answer = self.schema.answer_in(self.labelled.rows.column_names)
-        assert answer is not None
         named = [name for name in self.schema.answers if name in self.recipe.data.columns]
         name = named[0] if named else self.schema.answers[0]
         if answer.kind == "entities":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, Self, cast
 
 import torch
 
@@ -36,6 +36,7 @@ from warmstart.tasks.shared.prompts import AUTO, put_before
 from warmstart.tasks.shared.rank_options import RankOptions
 from warmstart.tasks.shared.relevance import first_ranks, judgements
 from warmstart.tasks.shared.relevant_pairs import RelevantPairs, text_key
+from warmstart.tasks.shared.taught_rankings import TEACHER_LOGITS, TEACHER_SCORE, arrange_taught, logit_matrix
 from warmstart.tasks.shared.text_inputs import encode_texts, nested, pad
 from warmstart.text.windows import Window
 
@@ -64,6 +65,7 @@ class RankFeature(NestedFeature):
     """The texts of a row, the query first, or the query with each of its documents; and how relevant the first is."""
 
     labels: NotRequired[float]
+    teacher_logits: NotRequired[list[float]]
 
 
 class Rank(Task[RankOptions, RankFeature]):
@@ -77,6 +79,7 @@ class Rank(Task[RankOptions, RankFeature]):
     answer_fields = ("score",)
     rows_independent = False
     stores_row_scores = True
+    taught_columns: ClassVar[Mapping[str, str]] = {TEACHER_SCORE: "score"}
 
     def __init__(self, options: RankOptions) -> None:
         super().__init__(options, pair=True)
@@ -118,6 +121,16 @@ class Rank(Task[RankOptions, RankFeature]):
     @classmethod
     def from_config(cls, options: RankOptions, pair: bool, config: PreTrainedConfig) -> Self:
         return cls(options)
+
+    @classmethod
+    def check_teacher(cls, options: RankOptions, teacher: Mapping[str, Any]) -> None:
+        if options.encoder == "cross":
+            raise RecipeError("stages.distil: a bi-encoder can be distilled, a cross-encoder cannot; set encoder: bi")
+        if teacher.get("encoder") != "cross":
+            raise RecipeError(
+                "stages.distil.teacher: found a bi-encoder, expected a cross-encoder, as `task: {name: rank, encoder: "
+                "cross}` trains one"
+            )
 
     @classmethod
     def auto_class_for(cls, options: RankOptions) -> str:
@@ -215,6 +228,8 @@ class Rank(Task[RankOptions, RankFeature]):
             start += size
         for feature, answer in zip(features, rows.get("label", ()), strict=False):
             feature["labels"] = float(answer)
+        for feature, logits in zip(features, rows.get(TEACHER_LOGITS, ()), strict=False):
+            feature["teacher_logits"] = logits
         return features
 
     def encode_texts(
@@ -251,6 +266,9 @@ class Rank(Task[RankOptions, RankFeature]):
             keys = [list(map(text_key, feature["input_ids"])) for feature in features]
             known = self.relevant_pairs.documents_of
             batch["labels"] = ranking.roles([query for query, *_ in keys], [row for _, *row in keys], known)
+            if TEACHER_LOGITS in features[0]:
+                teacher = logit_matrix([feature["teacher_logits"] for feature in features])
+                batch["labels"] = {"roles": batch["labels"], "teacher": teacher}
         return batch
 
     # Training.
@@ -264,7 +282,10 @@ class Rank(Task[RankOptions, RankFeature]):
     def arrange_rows(
         self, columns: Columns, vectors: Callable[[Sequence[str], str], Vectors], seed: int
     ) -> tuple[list[int], dict[str, list[Any]], list[str]]:
-        wanted = negatives.Wanted(self.options.negatives, self.options.hard_negatives, self.options.random_negatives)
+        options = self.options
+        wanted = negatives.Wanted(options.negatives, options.hard_negatives, options.random_negatives)
+        if TEACHER_SCORE in columns:
+            return arrange_taught(columns, wanted, vectors, seed)
         rows, texts, notes = negatives.arrange(columns, wanted, vectors, seed)
         return rows, {"negatives": texts}, notes
 
@@ -290,7 +311,13 @@ class Rank(Task[RankOptions, RankFeature]):
         losses = {"triplet": ranking.triplet(margin), "margin": ranking.batch_all(margin)}
         chosen = losses.get(options.loss) or ranking.in_batch_negatives(options.scale)
         scores = ranking.negative_distances if self.euclidean else ranking.dot_products
-        return lambda outputs, labels: chosen(scores(outputs["queries"], outputs["documents"]), labels)
+        both = ranking.with_teacher(chosen, ranking.margin_mse(1.0 if self.euclidean else options.scale))
+
+        def loss(outputs: Outputs, labels: Any) -> torch.Tensor:
+            compared = scores(outputs["queries"], outputs["documents"])
+            return both(compared, **labels) if isinstance(labels, Mapping) else chosen(compared, labels)
+
+        return loss
 
     # Predicting and evaluation.
 

@@ -25,6 +25,7 @@ from warmstart.training.fast_dropout import FastDropout
 from warmstart.training.fsdp import ShardedModel, check_fsdp
 from warmstart.training.history import TrainingResult, training_log
 from warmstart.training.job import TrainingHooks, TrainingJob, stateful_callbacks
+from warmstart.training.matched_vectors import projection, vector_width
 from warmstart.training.settings import SUPERVISED_CONTRASTIVE, training_arguments
 from warmstart.training.steps import length_grouped_batches, planned_steps
 from warmstart.training.streams import StreamRows
@@ -60,6 +61,8 @@ def train(
     precision = resolve_precision(settings.precision, job.model.config)
     with ExitStack() as stack:
         stop_request = stack.enter_context(watch_stop_signals()) if policy else StopRequest()
+        width = vector_width(job.rows)
+        stack.enter_context(projection(job.model, width, settings.seed))
         try:
             args = training_arguments(settings, folder, precision)
             job, hooks, sharded = _shard(job, hooks, args)
@@ -74,7 +77,7 @@ def train(
         steps = planned_steps(settings, args, len(trainer.batches))
         kernel = dropout_kernel(job, steps, policy.checkpoints.folder if policy else None)
         trainer.dropout = FastDropout if kernel == "fast" else nullcontext
-        stack.enter_context(first_token_only(job.model))
+        stack.enter_context(first_token_only(job.model) if width is None else nullcontext())
         early = stateful.get("early_stopping")
         if isinstance(early, EarlyStopping):
             early.log = lambda value: trainer.log({"eval_score": value})
@@ -131,6 +134,8 @@ def check_training(job: TrainingJob, has_dev: bool) -> None:
     task.loss(settings.label_smoothing)
     if settings.fsdp:
         check_fsdp(job.model, task, settings)
+        if vector_width(job.rows) is not None:
+            raise RecipeError("training.fsdp: sharded weights do not go with stages.distil.match: both; set logits")
     if settings.batch_tokens and isinstance(job.rows, StreamRows):
         raise RecipeError("training.batch_tokens: streams have no lengths to group by; set training.batch_size")
     if settings.batch_tokens and not isinstance(job.rows, MultiTaskRows):

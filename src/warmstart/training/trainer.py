@@ -35,6 +35,7 @@ from warmstart.training.checkpoints import CheckpointPolicy
 from warmstart.training.drawn_slices import draw_slices
 from warmstart.training.fsdp import mesh_of
 from warmstart.training.job import CARRIED, StatefulCallback, TrainingJob
+from warmstart.training.matched_vectors import matched_vectors, teacher_vectors
 from warmstart.training.r_drop import divergence, duplicate_batch
 from warmstart.training.schedules import Phases, make_scheduler
 from warmstart.training.settings import SUPERVISED_CONTRASTIVE
@@ -64,7 +65,7 @@ def collate(job: TrainingJob, epochs: int, features: list[JsonObject]) -> Batch:
         features = list(job.task.features_for_epoch(features, job.tokenizer, job.settings.seed, epoch, epochs))
     if job.settings.slices_per_text is not None:
         features = draw_slices(features, job.settings.slices_per_text, job.settings.seed)
-    batch = {**job.task.collate(features, job.tokenizer), "row": rows}
+    batch = {**job.task.collate(features, job.tokenizer), "row": rows, **teacher_vectors(features)}
     if "is_first" in features[0]:
         batch["is_first"] = torch.tensor([feature["is_first"] for feature in features])
     return batch
@@ -234,8 +235,9 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         if self.settings.r_drop:
             inputs = duplicate_batch(inputs)
         labels = inputs.pop("labels") if self.own_loss else None
-        outputs = self.forward(model, inputs, labels)
-        loss = self.own_loss(outputs, labels) if self.own_loss else outputs["loss"]
+        with matched_vectors(self.model, inputs) as matched:
+            outputs = self.forward(model, inputs, labels)
+        loss = matched.add_to(self.own_loss(outputs, labels) if self.own_loss else outputs["loss"])
         if self.settings.r_drop and isinstance(self.task, ComparesPasses):
             logits = self.task.r_drop_logits(outputs, labels)
             loss = loss + self.settings.r_drop / 2 * divergence(logits, self.model.config.problem_type)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 ROW = "row"
 """The column with the file and line of a row, as `part-1.jsonl:17`."""
+VECTOR = "vector"
+"""The column with the encoder's vector of a text, where that is asked for."""
 ASIDE = (ROW, "file", "number", "error", "raw")
 GROUP = 10_000
 """Rows in a row group of an output file."""
@@ -48,6 +50,7 @@ def answers_file(rows: Iterable[Mapping[str, Any]], kinds: Kinds) -> bytes:
     import pyarrow as pa
 
     types = {"text": pa.string(), "number": pa.float64(), "whole": pa.int64(), "yes": pa.bool_()}
+    types[VECTOR] = pa.list_(pa.float32())
     schema = pa.schema([(name, types[kind]) for name, kind in kinds.items()])
     return _parquet(pa.Table.from_pylist([_row(row, kinds) for row in rows], schema=schema))
 
@@ -64,7 +67,7 @@ def _row(row: Mapping[str, Any], kinds: Kinds) -> dict[str, Any]:
     # Arrow silently drops what the schema does not name.
     if unknown := set(row) - set(kinds):
         raise ModelError(f"answers hold {', '.join(sorted(unknown))}, which the output has no column for")
-    return flat(row)
+    return flat(row) if VECTOR not in row else {**flat(row), VECTOR: row[VECTOR]}
 
 
 def _parquet(table: pa.Table) -> bytes:

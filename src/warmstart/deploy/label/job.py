@@ -24,6 +24,7 @@ class LabelJob:
         keep: Columns to keep beside the answers, with their kinds; without any, what the model reads.
         min_confidence: Answers below it are left empty; None for all answers as they are.
         on_bad_file: Whether a damaged file is set aside or ends the job.
+        vectors: Whether the encoder's vector of each text is written beside its answer.
     """
 
     run: str
@@ -37,3 +38,4 @@ class LabelJob:
     precision: str = "fp32"
     threads: int = 1
     on_bad_file: str = SET_ASIDE
+    vectors: bool = False

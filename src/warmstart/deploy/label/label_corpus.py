@@ -69,6 +69,7 @@ def label(
     on_bad_file: Literal["set-aside", "stop"] = "set-aside",
     cpus: int | None = None,
     object_store: int = preflight.STORE,
+    vectors: bool = False,
     progress: Progress = silent,
 ) -> Manifest:
     """Label every row of a file, or of a folder of files, into a folder of Parquet files; return its manifest.
@@ -93,6 +94,7 @@ def label(
         on_bad_file: Whether a file that cannot be decoded is set aside, with the reason, or stops the job.
         cpus: CPUs of a local Ray; None for all.
         object_store: Bytes of its object store.
+        vectors: Write the encoder's vector of each text too, the mean of the tokens of its last layer.
     """
     reading = Source((source,)) if isinstance(source, str) else source
     folder, names = split(_absolute(reading.files[0]), retry_timeout)
@@ -104,9 +106,8 @@ def label(
 
     check_settled(engine, precision)
     model = (str(Path(run).absolute()), model_fingerprint(str(run)))
-    work = LabelJob(
-        *model, folder, target, reading, asked_kinds(keep), min_confidence, engine, precision, threads, on_bad_file
-    )
+    work = LabelJob(*model, folder, target, reading, asked_kinds(keep), min_confidence, engine, precision, threads)
+    work = replace(work, on_bad_file=on_bad_file, vectors=vectors)
     with _alone(target):
         return _Plan(work, inputs, left_out, rows_per_shard, files_per_group, progress).run(pool)
 
@@ -197,6 +198,7 @@ class _Plan:
             },
             "rows_per_shard": rows_per_shard,
             "versions": {name: metadata.version(name) for name in VERSIONS},
+            **({"vectors": True} if work.vectors else {}),
         }
 
     def run(self, pool: _WorkerPool) -> Manifest:

@@ -14,7 +14,7 @@ from warmstart.data.row_conversion import RowConverter
 from warmstart.data.source import FileColumn, file_columns
 from warmstart.deploy.label.attempts import DEATHS, AttemptCounter, Attempts, deadly_rows
 from warmstart.deploy.label.bad_files import STOP, BadFileError, bad_files
-from warmstart.deploy.label.columns import ROW, answers_file, aside_file, columns_of
+from warmstart.deploy.label.columns import ROW, VECTOR, answers_file, aside_file, columns_of
 from warmstart.deploy.label.job import RECORDS, LabelJob
 from warmstart.deploy.label.kept_kinds import as_kind
 from warmstart.deploy.label.locations import Folder
@@ -24,6 +24,7 @@ from warmstart.deploy.label.shards import Shard, write_json
 from warmstart.errors import Location, OutageError, RunError, WarmstartError
 from warmstart.inference.abstention import abstain
 from warmstart.inference.exported_model import source_of
+from warmstart.inference.features import Extractor
 from warmstart.inference.folders import model_folder
 from warmstart.inference.predictor import Predictor
 from warmstart.storage.artifacts import MANIFEST
@@ -65,6 +66,10 @@ class ShardWorker:
         self.columns = file_columns(work.source, self.schema)
         names = [column.target.name for column in self.columns]
         self.kinds = columns_of(task, names, work.keep, work.min_confidence)
+        self.extractor: Extractor | None = None
+        if work.vectors:
+            self.extractor = Extractor.load(work.run, precision=work.precision)
+            self.kinds[VECTOR] = VECTOR
 
     def __call__(self, group: str, shard: Shard) -> dict[str, Any]:
         """Answer a shard and publish it; returns its record, which is written last and marks it as finished."""
@@ -99,7 +104,10 @@ class ShardWorker:
         answers, wrong = self._survived(shard.name, [line.row for line in readable if line.row is not None])
         aside = [aside_row(shard, line.number, line.error, line.record.text) for line in lines if line.row is None]
         aside += [aside_row(shard, readable[at].number, error, readable[at].record.text) for at, error in wrong.items()]
-        left_in = (line for at, line in enumerate(readable) if at not in wrong)
+        left_in = [line for at, line in enumerate(readable) if at not in wrong]
+        if self.extractor is not None and left_in:
+            vectors = self.extractor.vectors([line.row for line in left_in])
+            answers = [{**answer, VECTOR: vector} for answer, vector in zip(answers, vectors, strict=True)]
         rows = [
             {ROW: f"{shard.file}:{line.number}", **line.kept, **self._shape(answer)}
             for line, answer in zip(left_in, answers, strict=True)

@@ -97,7 +97,18 @@ class LearnsFromAnswers(Protocol):
     """Can learn from the answers of another model of the same task, as they are written to files."""
 
     taught_columns: ClassVar[Mapping[str, str]]
-    """The column to learn from, and the field of an answer that it is."""
+    """The column to learn from, and the field of an answer that it is; one that the schema does not have is a number
+    that labelled rows lack."""
+
+
+@runtime_checkable
+class ChecksTeacher(Protocol):
+    """Can learn from the answers of some models of the same task, and not from those of others."""
+
+    @classmethod
+    def check_teacher(cls, options: Any, teacher: Mapping[str, Any]) -> None:
+        """Refuse a teacher with these options, or a student with the task's own, in words."""
+        ...
 
 
 @runtime_checkable

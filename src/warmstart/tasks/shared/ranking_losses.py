@@ -105,6 +105,41 @@ def _violations(scores: torch.Tensor, roles: torch.Tensor, margin: float) -> tor
     return (margin - own + scores).relu()
 
 
+def margin_mse(scale: float) -> RankingLoss:
+    """By how much the query's own document is better than each negative of its row, as a teacher has it ("Improving
+    Efficient Neural Ranking Models with Cross-Architecture Knowledge Distillation", Hofstätter et al. 2020, eq. 5).
+
+    The scores of a teacher take the place of roles; they are NaN outside the query's row, which begins with its own.
+
+    Args:
+        scale: What scores are multiplied by to be compared with the teacher's logits.
+    """
+
+    def loss(scores: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+        scored = ~teacher.isnan()
+        first = scored.int().argmax(dim=1, keepdim=True)
+        differences = scale * (scores.gather(1, first) - scores) - (teacher.gather(1, first) - teacher)
+        negatives = scored & ~torch.zeros_like(scored).scatter(1, first, value=True)
+        return differences[negatives].square().mean()
+
+    return loss
+
+
+def with_teacher(labelled: RankingLoss, taught: RankingLoss) -> Callable[..., torch.Tensor]:
+    """One loss for the queries with labels, another for those that a teacher has scored; the mean over all of them."""
+
+    def loss(scores: torch.Tensor, roles: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+        is_taught = ~teacher.isnan().all(dim=1)
+        parts = [
+            part(scores[rows], target[rows]) * (rows.sum() / len(rows))
+            for part, target, rows in ((labelled, roles, ~is_taught), (taught, teacher, is_taught))
+            if rows.any()
+        ]
+        return torch.stack(parts).sum()
+
+    return loss
+
+
 def bce(scores: torch.Tensor, relevant: torch.Tensor) -> torch.Tensor:
     """Whether a document is relevant, each by itself: binary cross-entropy."""
     return F.binary_cross_entropy_with_logits(scores, relevant)
