@@ -3,7 +3,7 @@
 import pytest
 
 from contracts.cases import all_cases
-from contracts.test_every_task import recipe_of
+from contracts.test_every_task import fit, recipe_of
 from warmstart.plan.cost_curve import BatchShape
 from warmstart.plan.devices import find_device
 from warmstart.plan.stage_recipes import on_disk
@@ -25,3 +25,10 @@ def test_a_task_is_planned(name, encoder, tmp_path):
     assert work.model.step(shape) > 2 * work.model.forward(shape) > 0
     assert work.model.activations(shape) > 0
     assert work.evaluation_flops > 0
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_task_has_a_time_limit(name, encoder, tmp_path):
+    run = fit(encoder, name, tmp_path / "run", **{"training.time_limit": "10m", "training.max_steps": 2})
+    assert run.finished
+    assert (run.folder / "time-limit" / "time_limit.json").is_file()

@@ -67,17 +67,19 @@ def seconds_per_step(job: TrainingJob) -> float:
     """The time of an optimizer step, measured on some batches; weights and random numbers stay as they are."""
     model, state = job.model, torch.get_rng_state()
     training = model.training
-    model.train().to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model.train().to(device)
     sampler, _ = count_steps(job.rows, job.settings)
     rows: Rows = job.rows
     times = []
     for batch in itertools.islice(sampler, TIMED):
         inputs = collate(job, 1, [{**rows[index], "epoch": 0} for index in batch])
-        for name in ("row", TEACHER_VECTOR):
+        # Labels of a loss of our own are not the model's: another one may be summed up in as much time.
+        for name in ("row", TEACHER_VECTOR, *(("labels",) if job.task.loss() else ())):
             inputs.pop(name, None)
         began = time.perf_counter()
-        outputs = model(**{name: tensor.to(model.device) for name, tensor in inputs.items()})
-        outputs[0].sum().backward()
+        outputs = model(**{name: tensor.to(device) for name, tensor in inputs.items()})
+        next(iter(outputs.values())).sum().backward()
         times.append(time.perf_counter() - began)
     model.zero_grad(set_to_none=True)
     model.train(training)
