@@ -45,7 +45,7 @@ sample-run:  ## The records that the site's sample report is made from, by a run
 	$(PYTHON) docs/sample_run.py $(MODEL)
 
 .PHONY: notebooks
-notebooks:  ## The tutorials as executed Jupyter notebooks in notebooks/ (ARGS="--write-only"). Needs the extra notebooks and the Hub.
+notebooks:  ## The tutorials as executed Jupyter notebooks in notebooks/ (ARGS="--stand-ins" offline, on small rows). Needs the extra notebooks and the Hub.
 	$(PYTHON) docs/notebooks.py $(ARGS)
 
 .PHONY: packages

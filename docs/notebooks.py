@@ -9,7 +9,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -52,16 +56,51 @@ def execute(book: Any, folder: Path) -> None:
     """Run all cells in a folder, as a reader would beside `examples/`."""
     from nbclient import NotebookClient
 
-    # Commands are those of this Python.
-    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     NotebookClient(book, timeout=3600, resources={"metadata": {"path": str(folder)}}).execute()
+
+
+def skip_fetching(book: Any, starts: tuple[str, ...]) -> None:
+    """Leave out cells with a line that starts so when the notebook is executed."""
+    for cell in book.cells:
+        if cell["cell_type"] == "code" and any(line.startswith(starts) for line in cell["source"].splitlines()):
+            cell["metadata"]["tags"] = ["skip-execution"]
+
+
+@contextmanager
+def commands(bin_folder: Path) -> Iterator[None]:
+    """The commands of a folder before all others."""
+    before = os.environ["PATH"]
+    os.environ["PATH"] = f"{bin_folder}:{before}"
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before
+
+
+@contextmanager
+def beside(stand_ins: bool) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """A folder with what lies beside a notebook, and how lines of cells start that are not executed.
+
+    Args:
+        stand_ins: Take the rows and tiny encoders of the tests for what a page fetches, and need no network.
+    """
+    if not stand_ins:
+        with commands(Path(sys.executable).parent), tempfile.TemporaryDirectory() as place:
+            shutil.copytree(ROOT / "examples", Path(place) / "examples")
+            yield Path(place), ()
+        return
+    sys.path.insert(0, str(ROOT / "tests"))
+    import warm
+    from stand_ins import NOT_RUN, stand_in_folder
+
+    with tempfile.TemporaryDirectory() as place, warm.start(Path(place) / "warm") as bin_folder, commands(bin_folder):
+        os.environ |= {"WARMSTART_CACHE": f"{place}/cache", "HF_HUB_OFFLINE": "1", warm.SHORT: "1"}
+        (Path(place) / "files").mkdir()
+        yield stand_in_folder(Path(place) / "files"), NOT_RUN
 
 
 def main() -> None:
     """Write the notebooks, and execute them."""
-    import shutil
-    import tempfile
-
     import nbformat
 
     parser = argparse.ArgumentParser(description=__doc__)
@@ -69,18 +108,20 @@ def main() -> None:
         "--out", type=Path, default=ROOT / "notebooks", help="the folder to write to (default notebooks/)"
     )
     parser.add_argument("--write-only", action="store_true", help="do not execute them")
+    parser.add_argument("--stand-ins", action="store_true", help="execute them offline, on small rows of our own")
     parser.add_argument("--only", help="the name of one tutorial")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    for page in TUTORIALS:
-        if args.only in (None, page.stem):
-            book = notebook(page)
-            if not args.write_only:
-                with tempfile.TemporaryDirectory() as folder:
-                    shutil.copytree(ROOT / "examples", Path(folder) / "examples")
-                    execute(book, Path(folder))
-            nbformat.write(book, args.out / f"{page.stem}.ipynb")
-            print(args.out / f"{page.stem}.ipynb", flush=True)
+    with nullcontext() if args.write_only else beside(args.stand_ins) as files:
+        for page in TUTORIALS:
+            if args.only in (None, page.stem):
+                book = notebook(page)
+                if files:
+                    skip_fetching(book, files[1])
+                    with tempfile.TemporaryDirectory() as folder:
+                        execute(book, shutil.copytree(files[0], folder, dirs_exist_ok=True))
+                nbformat.write(book, args.out / f"{page.stem}.ipynb")
+                print(args.out / f"{page.stem}.ipynb", flush=True)
 
 
 if __name__ == "__main__":

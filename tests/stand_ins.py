@@ -6,8 +6,32 @@ commands of a page work; the scores on a page are those of the real rows.
 
 import csv
 import json
+import re
+import shutil
+import subprocess
+import sys
 from itertools import product
 from pathlib import Path
+
+from tiny import VOCABULARY, save_japanese, save_tiny
+
+ROOT = Path(__file__).parent.parent
+
+ENCODERS = {"sentence-transformers/all-MiniLM-L6-v2": "bert", "google-bert/bert-base-uncased": "bert"}
+"""Encoders in the pages, and the tiny architecture that replaces each."""
+JAPANESE = "tohoku-nlp/bert-base-japanese-char-v3"
+"""The Japanese encoder in the pages."""
+
+DATA_SETS = {
+    "cornell-movie-review-data/rotten_tomatoes": {
+        "train.csv": "text,label\n" + "a good film,pos\na bad film,neg\n" * 8,
+        "test.csv": "text,label\na great story,pos\na boring story,neg\n",
+    }
+}
+"""Data sets in the pages, and the files that replace each."""
+
+NOT_RUN = ("git clone", "make ", "pip ", "bash .ci/run", "pre-commit ", "curl -f")
+"""A bash block with a line that starts like this is not run: it installs or fetches something, or runs the tests."""
 
 INTENTS = {"card_arrival": "card", "exchange_rate": "exchange", "lost_phone": "lost", "top_up_failed": "money"}
 """A tiny encoder with random weights can tell messages apart by one word that is most of the text."""
@@ -27,6 +51,30 @@ ARTICLES = {
     ),
 }
 
+REQUESTS = {"weather": "rain", "timer": "minutes", "balance": "money"}
+
+JAPANESE_PEOPLE = ["山田花子", "佐藤一郎", "鈴木次郎", "田中京子"]
+JAPANESE_PLACES = ["東京都", "大阪市", "京都", "北海道", "名古屋"]
+
+
+def stand_in_folder(folder: Path) -> Path:
+    """Fill a folder with all that a page reads: the examples, tiny encoders, and rows for each dataset."""
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    # Whole words are in the vocabulary: spelt out, texts would be five times as long, and training as much slower.
+    texts = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").glob("*.csv")))
+    words = sorted(set(re.findall(r"[a-z]{2,}", texts.lower())) - set(VOCABULARY))
+    for name, architecture in ENCODERS.items():
+        save_tiny(folder / name, architecture, words=words, num_hidden_layers=4)
+    save_japanese(folder / JAPANESE)
+    export = [sys.executable, ROOT / "proofs" / "messy_export.py", folder / "export.csv", "--rows", "1000"]
+    subprocess.run(export, check=True)
+    for name, files in DATA_SETS.items():
+        (folder / name).mkdir(parents=True)
+        for file, text in files.items():
+            (folder / name / file).write_text(text)
+    write_stand_ins(folder)
+    return folder
+
 
 def write_stand_ins(folder: Path) -> None:
     """Write all files of the tutorials' datasets into a folder."""
@@ -34,6 +82,9 @@ def write_stand_ins(folder: Path) -> None:
     wnut17(folder / "wnut17")
     xquad(folder / "xquad")
     boolq(folder / "google" / "boolq")
+    clinc150(folder / "clinc150")
+    ner_wikipedia_ja(folder / "ner_wikipedia_ja")
+    jsquad(folder / "jsquad")
 
 
 def banking77(folder: Path) -> None:
@@ -105,3 +156,40 @@ def boolq(folder: Path) -> None:
         ]
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+
+
+def clinc150(folder: Path) -> None:
+    """Requests to an assistant, and their intents."""
+    folder.mkdir(parents=True)
+    rows = [
+        (message.format(word) + ending, intent)
+        for message, ending, (intent, word) in product(MESSAGES, ENDINGS, REQUESTS.items())
+    ]
+    (folder / "data_full.json").write_text(json.dumps({"train": rows}), encoding="utf-8")
+
+
+def ner_wikipedia_ja(folder: Path) -> None:
+    """Japanese sentences with people and places, whose positions are counted in characters."""
+    folder.mkdir(parents=True)
+    rows = [
+        {
+            "text": f"{person}は{place}で生まれた。",
+            "entities": [
+                {"name": person, "span": [0, len(person)], "type": "人名"},
+                {"name": place, "span": [len(person) + 1, len(person) + 1 + len(place)], "type": "地名"},
+            ],
+        }
+        for person, place in product(JAPANESE_PEOPLE, JAPANESE_PLACES)
+    ]
+    (folder / "ner.json").write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
+
+
+def jsquad(folder: Path) -> None:
+    """Japanese paragraphs, each behind the title of its article."""
+    folder.mkdir(parents=True)
+    for name, people in {"valid": JAPANESE_PEOPLE[:2], "test": JAPANESE_PEOPLE[2:]}.items():
+        articles = [
+            {"title": place, "paragraphs": [{"context": f"{place} [SEP] {place}には{person}が住んでいる。", "qas": []}]}
+            for person, place in product(people, JAPANESE_PLACES)
+        ]
+        (folder / f"{name}-v1.3.json").write_text(json.dumps({"data": articles}, ensure_ascii=False), encoding="utf-8")

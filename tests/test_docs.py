@@ -9,8 +9,6 @@ fetches by `curl` are there already (`stand_ins`), so commands run as they are p
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -23,8 +21,7 @@ from pydantic import ValidationError
 
 import warm
 from processes import finish, one_ray
-from stand_ins import write_stand_ins
-from tiny import VOCABULARY, save_japanese, save_tiny
+from stand_ins import DATA_SETS, ENCODERS, JAPANESE, NOT_RUN, stand_in_folder
 from warmstart import tasks
 from warmstart.cli.main import VERBS, load_verb
 from warmstart.errors import DataError, RecipeError
@@ -34,22 +31,6 @@ from warmstart.recipe.study import Study
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-ENCODERS = {"sentence-transformers/all-MiniLM-L6-v2": "bert", "google-bert/bert-base-uncased": "bert"}
-"""Encoders in the pages, and the tiny architecture that replaces each."""
-JAPANESE = "tohoku-nlp/bert-base-japanese-char-v3"
-"""The Japanese encoder in the pages."""
-
-DATA_SETS = {
-    "cornell-movie-review-data/rotten_tomatoes": {
-        "train.csv": "text,label\n" + "a good film,pos\na bad film,neg\n" * 8,
-        "test.csv": "text,label\na great story,pos\na boring story,neg\n",
-    }
-}
-"""Data sets in the pages, and the files that replace each."""
-
-NOT_RUN = ("git clone", "make ", "pip ", "bash .ci/run", "pre-commit ", "curl -f")
-"""A bash block with a line that starts like this is not run: it installs or fetches something, or runs the tests."""
 
 OTHERS = {"--help", "--version", "--index-url", "--logdir", "--nproc-per-node", "--no-python", "--local-dir", "--to"}
 OTHERS |= {"--create-dirs", "--output-dir", "--remote-name-all"}
@@ -106,22 +87,7 @@ def environment(commands, tmp_path_factory):
 @pytest.fixture(scope="module")
 def stand_ins(tmp_path_factory):
     """The folder that every page's folder begins as."""
-    folder = tmp_path_factory.mktemp("stand-ins")
-    shutil.copytree(ROOT / "examples", folder / "examples")
-    # Whole words are in the vocabulary: spelt out, texts would be five times as long, and training as much slower.
-    texts = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").glob("*.csv")))
-    words = sorted(set(re.findall(r"[a-z]{2,}", texts.lower())) - set(VOCABULARY))
-    for name, architecture in ENCODERS.items():
-        save_tiny(folder / name, architecture, words=words, num_hidden_layers=4)
-    save_japanese(folder / JAPANESE)
-    export = [sys.executable, ROOT / "proofs" / "messy_export.py", folder / "export.csv", "--rows", "1000"]
-    subprocess.run(export, check=True)
-    for name, files in DATA_SETS.items():
-        (folder / name).mkdir(parents=True)
-        for file, text in files.items():
-            (folder / name / file).write_text(text)
-    write_stand_ins(folder)
-    return folder
+    return stand_in_folder(tmp_path_factory.mktemp("stand-ins"))
 
 
 @pytest.mark.parametrize("page", RUNNABLE, ids=name_of)

@@ -43,3 +43,11 @@ def test_a_notebook_runs(notebooks, tmp_path):
     notebooks.execute(book, tmp_path)
     outputs = [cell["outputs"][0]["text"] for cell in book.cells if cell.get("outputs")]
     assert outputs == ["start\n", "warm\n"]
+
+
+def test_what_is_fetched_is_left_out_on_stand_ins(notebooks):
+    book = notebooks.notebook(ROOT / "docs" / "tutorials" / "bank-messages.md")
+    notebooks.skip_fetching(book, ("curl -f",))
+    skipped = [cell["source"] for cell in book.cells if "skip-execution" in cell["metadata"].get("tags", [])]
+    assert len(skipped) == 1
+    assert "curl -fL" in skipped[0]

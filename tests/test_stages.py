@@ -231,6 +231,8 @@ def test_three_stages_in_one_recipe(fit, cache, other):
     notes = Trouble(1, crash)
     fit("again", notes, stages=[PRETRAIN, several])
     assert len([line for line in notes.said if "is finished" in line]) == 3
+    fit("seeds", stages=[PRETRAIN, several], **{"data.split.seed": 0})
+    assert kept(cache, "multitask") == [stage], "several seeds name the seed of the split, which gives the same rows"
 
 
 STILL = {"training": {**LEARN["training"], "learning_rate": 1e-12}}

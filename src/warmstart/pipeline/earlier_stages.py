@@ -190,8 +190,11 @@ def _tasks(
 
 
 def _is_of_the_task(key: str) -> bool:
-    """Whether a setting of one of several tasks counts: how to train is decided for all of them."""
-    return not key.startswith(("recipe.training.", "recipe.seed", "recipe.trainer"))
+    """Whether a setting of one of several tasks counts.
+
+    How to train is decided for all of them; how rows are split is in the fingerprints of the parts.
+    """
+    return not key.startswith(("recipe.training.", "recipe.seed", "recipe.trainer", "recipe.data.split."))
 
 
 def _pretrain(options: PretrainOptions, recipe: Recipe, model: str) -> Recipe:
