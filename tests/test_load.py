@@ -55,7 +55,7 @@ def test_an_encoder_that_lacks_a_tensor_is_refused(encoder, files, tmp_path):
     tensors = load_file(broken / "model.safetensors")
     del tensors["encoder.layer.1.output.dense.weight"]
     save_file(tensors, broken / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ModelError, match=r"lacks 1 of the model's tensors \(bert.encoder.layer.1.output.dense.weight"):
+    with pytest.raises(ModelError, match=r"lacks 1 of the model's tensors \(encoder.layer.1.output.dense.weight"):
         warmstart.fit(model=str(broken), train=files["train"], out=tmp_path / "run")
 
 
