@@ -63,7 +63,7 @@ def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Make an empty heading of a column an ordinary cell, as readers of screens would announce it; mkdocs calls this."""
+    """Make an empty heading of a column an ordinary cell, which screen readers pass over; mkdocs calls this."""
     return re.sub(r"<th( [^>]*)?></th>", r"<td\1></td>", html)
 
 
