@@ -114,7 +114,7 @@ def conclusion(by_set: dict[str, list[dict[str, Any]]]) -> str:
     count = next(iter(by_set.values()))[0]["points"][0]["blocks"]
     return (
         f"**The gate of {MIN_RATIO} lets {mean(taken):.1f} of {count} blocks go on average ({min(taken)} to "
-        f"{max(taken)} over {len(taken)} runs).**"
+        f"{max(taken)} over {len(taken)} runs)**."
     )
 
 
