@@ -161,7 +161,7 @@ class Pooling(nn.Module):
             return self.positions(states, mask, marks.to(states.device))  # type: ignore[no-any-return]
         vectors = [_FUNCTIONS[name](states, mask) for name in self.pooling.split("+") if name != "marked"]
         if marks is not None:
-            vectors += [_mean(states, marks.to(states.device) == number) for number in (1, 2)]
+            vectors += [mean_of_tokens(states, marks.to(states.device) == number) for number in (1, 2)]
         return torch.cat(vectors, dim=-1)
 
     def _joined(self, states: list[torch.Tensor]) -> torch.Tensor:
@@ -356,15 +356,11 @@ def _at(states: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
     return states.gather(1, positions[:, None, None].expand(-1, 1, states.shape[-1])).squeeze(1)
 
 
-def _mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def mean_of_tokens(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """The mean of the states of each text, without padding."""
     # Summed in fp32: a sum of hundreds of numbers in fp16 or bf16 has a visible error.
     total = (states.float() * mask[..., None]).sum(dim=1)
     return (total / mask.sum(dim=1, keepdim=True).clamp(min=1)).to(states.dtype)
-
-
-def mean_of_tokens(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """The mean of the states of each text, without padding."""
-    return _mean(states, mask)
 
 
 def _max(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -380,7 +376,7 @@ def _final(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 _FUNCTIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "cls": _first,
     "last": _last,
-    "mean": _mean,
+    "mean": mean_of_tokens,
     "max": _max,
     FINAL: _final,
 }
