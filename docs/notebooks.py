@@ -56,7 +56,7 @@ def execute(book: Any, folder: Path) -> None:
     """Run all cells in a folder, as a reader would beside `examples/`."""
     from nbclient import NotebookClient
 
-    NotebookClient(book, timeout=3600, resources={"metadata": {"path": str(folder)}}).execute()
+    NotebookClient(book, timeout=3600, coalesce_streams=True, resources={"metadata": {"path": str(folder)}}).execute()
 
 
 def skip_fetching(book: Any, starts: tuple[str, ...]) -> None:

@@ -6,6 +6,7 @@ Names and values are `Text`: in rich's own markup, what is in brackets would be 
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,7 +32,8 @@ SHOWN = 3
 SHOWN_DIFFERENT = 10
 """The same, where each has another message, such as one for each misspelt label."""
 console = Console()
-errors = Console(stderr=True)
+# FORCE_COLOR, which every Jupyter kernel sets, asks for colours; moving bars need a terminal all the same.
+errors = Console(stderr=True, force_interactive=None if sys.stderr.isatty() else False)
 
 
 class Bars:
