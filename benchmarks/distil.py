@@ -16,18 +16,16 @@ import time
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import kept
 from common import ROOT, finish, weights, write_page
+from distil_page import RATIO, SEEDS, page, pairs, picture
 from inspect_sets import TINY
 from set_files import MEASURE, OPEN, Rows, candidates, categories, tabbed
 from tables import Lines, chosen
 
 CACHE = ROOT / ".cache" / ("distil-tiny" if TINY else "distil")
-RATIO = 10
-"""Unlabelled rows for each labelled one."""
 SPEED_ROWS = 500
 """Test rows whose answers are timed."""
 TEACHERS = ("mpnet-base", "e5-small")
@@ -126,40 +124,18 @@ def measure(name: str, teacher: str, student: str, seed: int) -> dict[str, Any]:
     stage = {"distil": {"teacher": str(taught), "texts": data["texts"]}}
     alone = _fit(name, f"{key}-without", data, seed, start)
     learned = _fit(name, f"{key}-with", data, seed, {**start, "stages": [stage]})
-    return {
-        who: _figures(run, data["test"]) for who, run in (("teacher", taught), ("without", alone), ("with", learned))
-    }
+    runs = {"teacher": taught, "without": alone, "with": learned}
+    figures: dict[str, Any] = {who: _figures(run, data["test"]) for who, run in runs.items()}
+    return figures | {f"over {other}": _over_rows(learned, runs[other]) for other in ("without", "teacher")}
 
 
-def page(figures: dict[str, dict[str, Any]]) -> str:
-    """The page about all that is kept."""
-    from warmstart.evaluation.statistics import difference_over_seeds
+def _over_rows(run: Path, other: Path) -> list[float]:
+    """The 95% interval of the difference of two runs over test rows, in points."""
+    from warmstart.evaluation.run_result import read_result
+    from warmstart.evaluation.statistics import difference_over_rows
 
-    lines = []
-    for group in sorted({key.rpartition(" ")[0] for key in figures}):
-        runs = [value for key, value in sorted(figures.items()) if key.rpartition(" ")[0] == group]
-        scores = {who: [100 * run[who]["score"] for run in runs] for who in ("teacher", "without", "with")}
-        gain = difference_over_seeds(scores["with"], scores["without"])
-        gap = difference_over_seeds(scores["with"], scores["teacher"])
-        speed = mean(run["with"]["rows_per_second"] / run["teacher"]["rows_per_second"] for run in runs)
-        cells = [f"{mean(scores[who]):.1f}" for who in ("teacher", "without", "with")]
-        cells += [f"{one.mean:+.1f} ({one.low:+.1f} to {one.high:+.1f})" for one in (gain, gap)]
-        lines.append(f"| {' | '.join(group.split())} | {len(runs)} | {' | '.join(cells)} | {speed:.1f} × |")
-    return "\n".join([ABOUT.strip(), "", *HEADER, *lines, ""])
-
-
-ABOUT = f"""
-A teacher is fine-tuned on a few labelled rows (770 of banking77, 800 of rt-polarity, 1,000 sentences of CoNLL-2003, 79
-questions of WikiQA). A student, another encoder or the teacher's own layers spread evenly, learns the same rows
-*without* it, or *with* its answers to {RATIO} times as many unlabelled rows. For WikiQA, the teacher is a cross-encoder
-and the student a bi-encoder. Scores are accuracy, for CoNLL-2003 F1, for WikiQA nDCG@20 of the given sentences, in
-points; intervals are over seeds. Speed is texts (for WikiQA, pairs) per second beside the teacher's, on one CPU thread
-in fp32.
-"""
-HEADER = (
-    "| set | teacher | student | seeds | teacher | without | with | with − without | with − teacher | speed |",
-    "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-)
+    one = difference_over_rows(*(read_result(folder, "", 0).scores for folder in (run, other)))
+    return [100 * one.low, 100 * one.high]
 
 
 def _fit(name: str, key: str, data: dict[str, str], seed: int, fields: dict[str, Any]) -> Path:
@@ -225,7 +201,7 @@ def _write(path: Path, rows: list[Row]) -> None:
 def main() -> None:
     """Measure what is missing, then report on all that is kept."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--n", type=int, default=3, help="seeds (default 3)")
+    parser.add_argument("--n", type=int, default=SEEDS, help=f"seeds (default {SEEDS})")
     parser.add_argument("--sets", default="", help=f"some of {','.join(SETS)}, with commas between them (default all)")
     parser.add_argument("--teachers", default="", help=f"some of {','.join(TEACHERS)} (default all)")
     parser.add_argument("--students", default="", help=f"some of {','.join(STUDENTS)} (default all)")
@@ -242,9 +218,13 @@ def main() -> None:
                     if key not in figures:
                         figures[key] = measure(name, teacher, student, seed)
                         if args.write:
+                            figures |= kept.read("distil")  # another process may measure other sets
                             kept.write("distil", figures)
-    text = page(figures)
+    figures |= kept.read("distil") if args.write else {}
     if args.write and not TINY:
+        measured = pairs(figures)
+        picture(measured)
+        text = page(measured, {f"{teacher} on {name}" for name in SETS for teacher in TEACHERS})
         write_page("distil", "Students with and without a teacher", "make results-distil", text)
     finish(figures)
 

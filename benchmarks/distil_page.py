@@ -1,0 +1,118 @@
+"""The page about students with and without a teacher: the conclusion, a forest plot and a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import mean
+from typing import TYPE_CHECKING, Any
+
+from common import ROOT
+from forest import forest
+
+if TYPE_CHECKING:
+    from warmstart.evaluation.statistics import MeanEstimate
+
+SEEDS = 3
+RATIO = 10
+"""Unlabelled rows for each labelled one."""
+FASTER = 3
+"""How many times as fast as its teacher a student must be to be worth it."""
+ABOUT = f"""
+A teacher is fine-tuned on a few labelled rows (770 of banking77, 800 of rt-polarity, 1,000 sentences of CoNLL-2003, 79
+questions of WikiQA). A student, another encoder or the teacher's own layers spread evenly, learns the same rows
+*without* it, or *with* its answers to {RATIO} times as many unlabelled rows. For WikiQA, the teacher is a cross-encoder
+and the student a bi-encoder. Scores are accuracy, for CoNLL-2003 F1, for WikiQA nDCG@20 of the given sentences, in
+points. Intervals in parentheses are over seeds, those *over rows* over test rows (their ends averaged over seeds).
+Speed is texts (for WikiQA, pairs) per second beside the teacher's, on one CPU thread in fp32.
+"""
+HEADER = (
+    "| set | teacher | student | seeds | teacher | without | with | with − without | over rows | with − teacher | "
+    "over rows | speed |",
+    "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A student of a teacher on one set, over all seeds that are kept; scores and differences in points."""
+
+    set: str
+    teacher: str
+    student: str
+    runs: list[dict[str, Any]]
+
+    def scores(self, who: str) -> list[float]:
+        return [100 * run[who]["score"] for run in self.runs]
+
+    def difference(self, other: str) -> MeanEstimate:
+        """How much better the student is with the teacher, over seeds; of one seed, over test rows."""
+        from warmstart.evaluation.statistics import MeanEstimate, difference_over_seeds
+
+        estimate = difference_over_seeds(self.scores("with"), self.scores(other))
+        return estimate if len(self.runs) > 1 else MeanEstimate(estimate.mean, *self.over_rows(other), 1)
+
+    def over_rows(self, other: str) -> tuple[float, float]:
+        """The interval over test rows, its ends averaged over seeds."""
+        low, high = zip(*(run[f"over {other}"] for run in self.runs), strict=True)
+        return mean(low), mean(high)
+
+    @property
+    def speed(self) -> float:
+        return mean(run["with"]["rows_per_second"] / run["teacher"]["rows_per_second"] for run in self.runs)
+
+    def cells(self) -> list[str]:
+        scores = [f"{mean(self.scores(who)):.1f}" for who in ("teacher", "without", "with")]
+        differences = []
+        for other in ("without", "teacher"):
+            one, (low, high) = self.difference(other), self.over_rows(other)
+            seeds = f" ({one.low:+.1f} to {one.high:+.1f})" if len(self.runs) > 1 else ""
+            differences += [f"{one.mean:+.1f}{seeds}", f"{low:+.1f} to {high:+.1f}"]
+        return [self.set, self.teacher, self.student, str(len(self.runs)), *scores, *differences, f"{self.speed:.1f} ×"]
+
+
+def pairs(figures: dict[str, dict[str, Any]]) -> list[Pair]:
+    """What is kept, by set, teacher and student."""
+    return [
+        Pair(*group.split(), [figures[key] for key in sorted(keys)])
+        for group, keys in groupby(sorted(figures), lambda key: key.rpartition(" ")[0])
+    ]
+
+
+def page(measured: list[Pair], wanted: set[str]) -> str:
+    """The page about all that was measured.
+
+    Args:
+        wanted: Teachers on sets, such as "e5-small on trec", that a whole measurement has.
+    """
+    table = [f"| {' | '.join(pair.cells())} |" for pair in measured]
+    chart = "![How much better each student is with its teacher than without, with intervals](distil.svg)"
+    return "\n".join([conclusion(measured, wanted), "", chart, "", ABOUT.strip(), "", *HEADER, *table, ""])
+
+
+def conclusion(measured: list[Pair], wanted: set[str]) -> str:
+    """What the figures come to: the two marks over the sets, and what is missing."""
+    better = {pair.set for pair in measured if pair.difference("without").low > 0}
+    near = {pair.set for pair in measured if pair.speed >= FASTER and pair.difference("teacher").mean >= -1}
+    sets = len({pair.set for pair in measured})
+    text = (
+        f"**A teacher's answers to unlabelled texts make a student better beyond the interval on {len(better)} of "
+        f"{sets} sets ({_listed(better)}), and a student at least {FASTER} times as fast as its teacher is within a "
+        f"point of it on {len(near)} ({_listed(near)}).**"
+    )
+    missing = wanted - {f"{pair.teacher} on {pair.set}" for pair in measured}
+    seeds = sorted({len(pair.runs) for pair in measured})
+    if not missing and seeds[0] >= SEEDS:
+        return text
+    return f"{text} Measured in part: {' to '.join(map(str, seeds))} of {SEEDS} seeds; missing: {_listed(missing)}."
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def picture(measured: list[Pair]) -> None:
+    """A forest plot of what the teacher brings."""
+    differences = {f"{one.set}: {one.teacher} → {one.student}": one.difference("without") for one in measured}
+    path = ROOT / "docs" / "results" / "distil.svg"
+    forest(differences, path, "points that the student gains by its teacher", scale=1, most=20)
