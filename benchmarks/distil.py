@@ -116,10 +116,11 @@ def measure(name: str, teacher: str, student: str, seed: int) -> dict[str, Any]:
     data = files(name)
     kind = {"task.encoder": "cross"} if SETS[name][0] == "rank" else {}
     taught = _fit(name, f"{name}-{teacher}-{seed}", data, seed, {"model": _encoder(teacher), **kind})
-    start: dict[str, Any] = {"model": _encoder(student)}
     if student.startswith("own-"):
         layers = {"num_layers": 2 if TINY else int(student.removeprefix("own-")), "layer_choice": "spread"}
-        start = {"model": str(taught / "model"), "layers": layers}
+        start: dict[str, Any] = {"model": str(taught / "model"), "layers": layers}
+    else:
+        start = {"model": _encoder(student)}
     key = f"{name}-{teacher}-{student}-{seed}"
     stage = {"distil": {"teacher": str(taught), "texts": data["texts"]}}
     alone = _fit(name, f"{key}-without", data, seed, start)

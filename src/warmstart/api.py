@@ -105,7 +105,7 @@ def fit(
     files = {f"data.{part}": _stored(rows, part) for part, rows in parts.items() if rows is not None}
     columns = {"data.columns.text": text, "data.columns.pair": pair, "data.columns.label": label}
     given = {key: value for key, value in (files | columns).items() if value is not None}
-    changes = {**fields, **(LINEAR_PROBE if quick else {}), **given}
+    changes: Values = _with_plain_paths({**fields, **(LINEAR_PROBE if quick else {}), **given})
     if isinstance(recipe, str | Path) and is_data_file(str(recipe)):
         raise RecipeError(f"fit: {recipe} is a data file, not a recipe; pass it as train={str(recipe)!r}")
     if isinstance(recipe, Recipe):
@@ -138,6 +138,15 @@ def _check_names(fields: Values) -> None:
             problems.append(f"fit: {name} is called {here} here; in Python, pass {section}={shown}")
     if problems:
         raise RecipeError("\n".join(problems))
+
+
+def _with_plain_paths(value: Value) -> Value:
+    """A value with each `Path` in it as a string, as a recipe has it."""
+    if isinstance(value, Mapping):
+        return {key: _with_plain_paths(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_plain_paths(inner) for inner in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def _stored(rows: Data, part: str) -> Value:

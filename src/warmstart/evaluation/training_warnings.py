@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warmstart import tasks
-from warmstart.evaluation.records.metrics import headline_of
+from warmstart.evaluation.records.linear_probe import ProbeRecord, TfidfRecord
+from warmstart.evaluation.records.metrics import Headline, headline_of
 from warmstart.evaluation.records.search_baseline import read_search_baseline
 from warmstart.evaluation.run import RunFolder
 from warmstart.evaluation.run_result import RunResult, read_result
@@ -45,14 +46,24 @@ def _loss(run: RunFolder) -> Iterator[str]:
 
 def _below_the_probe(run: RunFolder) -> Iterator[str]:
     probe, headline = run.training.linear_probe, headline_of(run.metrics)
-    if probe is None or probe.value is None or headline is None or not run.training.steps:
+    if probe is None or headline is None or headline.name != probe.metric or not run.training.steps:
         return
-    if headline.name == probe.metric and headline.value < probe.value - (probe.half_width or 0.0):
+    if (score := _score_below(headline, probe)) is not None:
         yield (
-            f"{headline.name} {headline.value:.3f} on {headline.part} is below the {probe.value:.3f} of the linear "
+            f"{headline.name} {headline.value:.3f} on {headline.part} is below the {score:.3f} of the linear "
             "probe that training started from; lower the learning rate, train for fewer steps, or keep the probe "
             "itself (--quick)"
         )
+
+
+def _score_below(headline: Headline, baseline: ProbeRecord | TfidfRecord) -> float | None:
+    """The score of a baseline where the run's own is below its interval, and below it on the same test rows too."""
+    half, on_test = baseline.half_width or 0.0, baseline.on_test if headline.part == "test" else None
+    below = baseline.value is not None and headline.value < baseline.value - half
+    if on_test is None:
+        return baseline.value if below else None
+    below = below or (on_test.low is not None and headline.value < on_test.low)
+    return on_test.value if below and headline.value < on_test.value else None
 
 
 def _below_tfidf(run: RunFolder) -> Iterator[str]:
@@ -60,10 +71,10 @@ def _below_tfidf(run: RunFolder) -> Iterator[str]:
     probe, headline = run.training.linear_probe, headline_of(run.metrics)
     if probe is None or probe.tfidf is None or headline is None or headline.name != probe.tfidf.metric:
         return
-    if headline.value < probe.tfidf.value - probe.tfidf.half_width:
+    if (score := _score_below(headline, probe.tfidf)) is not None:
         yield (
-            f"{headline.name} {headline.value:.3f} on {headline.part} is below the {probe.tfidf.value:.3f} of TF-IDF "
-            "with a linear SVM by cross-validation on the training rows; choose an encoder for the language and kind "
+            f"{headline.name} {headline.value:.3f} on {headline.part} is below the {score:.3f} of TF-IDF "
+            f"with a linear SVM ({probe.tfidf.score}); choose an encoder for the language and kind "
             "of the texts (warmstart scout), let it read more of them (window.max_tokens), or use TF-IDF itself"
         )
 

@@ -59,6 +59,16 @@ def cross_validate(
     return [solver.predict(vectors, targets, split, 1.0) for split in splits]
 
 
+def predict_others(
+    texts: Sequence[str], targets: Targets, kind: ProbeKind, outputs: int, others: Sequence[str]
+) -> Vectors:
+    """The outputs of such an SVM for other texts."""
+    counts = vectorizer(texts, min(MAX_WORDS, MAX_WEIGHTS // outputs))
+    solver = Solver(kind, outputs, 1.0, classifier=_svm)
+    weight, bias = solver.solve(counts.fit_transform(texts), targets, 1.0)
+    return np.asarray(counts.transform(others) @ weight.T + bias, dtype=np.float32)
+
+
 def _svm(strength: float) -> LinearClassifier:
     from sklearn.svm import LinearSVC
 

@@ -93,6 +93,8 @@ class PreparedTraining:
     """The training rows before they were encoded."""
     dev: Table | None
     """Rows for choices made during training."""
+    test: Table | None
+    """Rows that baselines are measured on, beside the model."""
     lora: bool
     frozen: bool
     """Whether the encoder is frozen, and the head trained on its features."""
@@ -187,6 +189,7 @@ def prepare_training(
         identity_,
         train_rows,
         dev=parts.tables.get("dev"),
+        test=parts.tables.get("test"),
         lora=recipe.layers.lora is not None,
         frozen=frozen,
         features=work / "features.arrow",
@@ -330,8 +333,9 @@ def _features(ready: PreparedTraining, folder: Path, progress: Progress) -> tupl
     if not ready.probe:
         return rows, None
     features = rows if ready.frozen else None
-    given = writer, ready.train, ready.rows, features, ready.features, ready.settings.seed, ready.window
-    start = TokenProbeStart(*given) if has_token_probe(ready.task) else ProbeStart(*given)
+    given = writer, ready.train, ready.rows, features, ready.features, ready.settings.seed, ready.window, ready.test
+    kind = TokenProbeStart if has_token_probe(ready.task) else ProbeStart
+    start = kind(*given, is_model=ready.is_solved)
     return rows, ProbedHead(start, start.solve(folder, progress))
 
 

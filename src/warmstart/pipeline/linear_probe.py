@@ -20,8 +20,10 @@ from warmstart.data.table import Table
 from warmstart.errors import RecipeError
 from warmstart.evaluation.records import linear_probe as probe_record
 from warmstart.evaluation.records.files import read_record, write_record
-from warmstart.evaluation.records.linear_probe import ProbeRecord, TfidfRecord
+from warmstart.evaluation.records.linear_probe import OnTestRows, ProbeRecord, TfidfRecord
 from warmstart.evaluation.statistics import over_seeds
+from warmstart.inference.engines.torch import TorchEngine
+from warmstart.inference.predictor import Predictor
 from warmstart.models.linear_probe import (
     MAX_ROWS,
     REFIT_FACTOR,
@@ -36,7 +38,8 @@ from warmstart.models.linear_probe import (
     labels_of,
     sample_rows,
 )
-from warmstart.models.tfidf import cross_validate
+from warmstart.models.tfidf import cross_validate, predict_others
+from warmstart.pipeline.baselines_on_test import predictor_on_test, score_on_test, some_test_rows
 from warmstart.pipeline.frozen_features import FeatureWriter
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
@@ -78,6 +81,8 @@ class ProbeStart:
         features: The rows with the features of the encoder; None to compute those of a sample.
         path: Where features that are computed are written.
         window: How texts are read.
+        test: Rows on which the baselines are measured beside the model; None for none.
+        is_model: Whether the probe is the model itself, which is measured as such.
     """
 
     writer: FeatureWriter
@@ -87,6 +92,8 @@ class ProbeStart:
     path: Path
     seed: int
     window: Window
+    test: Table | None = None
+    is_model: bool = False
 
     def solve(self, folder: Path, progress: Progress) -> ProbeRecord:
         """Put the probe's solution into the head: the one published in the run's folder, or a new one."""
@@ -162,7 +169,8 @@ class ProbeStart:
             metric=self.writer.task.headline,
             seconds=time.monotonic() - started,
         )
-        record = replace(record, label_names=probe.names_used, tfidf=self._tfidf(probe, labels, chosen))
+        words = self._tfidf(probe, labels, chosen)
+        record = replace(record, label_names=probe.names_used, tfidf=words, on_test=self._on_test(probe))
         publish_probe(record, probe, start, target, progress)
 
     def _tfidf(self, probe: LinearProbe, labels: Targets, chosen: Targets) -> TfidfRecord | None:
@@ -175,8 +183,31 @@ class ProbeStart:
         outputs = cross_validate(texts, labels, task.probe_kind, self.writer.model.num_labels, folds)
         estimate = over_seeds(self._scores(list(zip(folds, outputs, strict=True)), chosen))
         spread = estimate.high - estimate.mean
+        on_test = self._tfidf_on_test(texts, labels) if self.test is not None else None
         seconds = round(time.monotonic() - started, 3)
-        return TfidfRecord(self.writer.task.headline, len(folds), estimate.mean, spread, seconds)
+        return TfidfRecord(self.writer.task.headline, len(folds), estimate.mean, spread, seconds, on_test)
+
+    def _tfidf_on_test(self, texts: Sequence[str], labels: Targets) -> OnTestRows | None:
+        assert self.test is not None
+        rows, task = some_test_rows(self.test), self.writer.task
+        kind, others = cast(HasLinearProbe, task).probe_kind, list(rows.column("text"))
+        outputs = predict_others(texts, labels, kind, self.writer.model.num_labels, others)
+        answers = task.decode({"logits": torch.from_numpy(outputs)}, ())
+        wanted = [name for name in task.metric_columns if name in rows.rows.column_names]
+        columns = {name: list(rows.column(name)) for name in wanted}
+        return score_on_test(task, rows, columns, answers, of_rows=len(self.test))
+
+    def _on_test(self, probe: LinearProbe) -> OnTestRows | None:
+        """The probe's score on test rows; None where there are none, or where reading them takes too long."""
+        if self.test is None or self.is_model or self.window.method == "slices":
+            return None
+        return predictor_on_test(self._predictor(probe), self.test)
+
+    def _predictor(self, probe: LinearProbe) -> Predictor:
+        """The model with the probe as its head."""
+        self._put(head_tensors(probe))
+        writer = self.writer
+        return Predictor(TorchEngine(writer.model, writer.precision), writer.tokenizer, writer.task, self.window)
 
     def _scores(self, folds: Sequence[tuple[list[int], Vectors]], chosen: Targets) -> list[float]:
         """The headline on the rows of each fold that were held out."""

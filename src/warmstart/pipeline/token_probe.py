@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from warmstart.evaluation.evaluate import predict_rows
 from warmstart.evaluation.records.linear_probe import ProbeRecord
-from warmstart.inference.engines.torch import TorchEngine
-from warmstart.inference.predictor import Predictor
 from warmstart.models.linear_probe import (
     FOLDS,
     START_STRENGTH,
@@ -98,15 +96,13 @@ class TokenProbeStart(ProbeStart):
             metric=self.writer.task.headline,
             seconds=time.monotonic() - started,
         )
-        publish_probe(record, probe, start, target, progress)
+        publish_probe(replace(record, on_test=self._on_test(probe)), probe, start, target, progress)
 
     def _score(self, probe: LinearProbe, texts: Numbers) -> float:
         """The headline of a probe on texts that it has not seen."""
-        self._put(head_tensors(probe))
-        writer = self.writer
-        predictor = Predictor(TorchEngine(writer.model, writer.precision), writer.tokenizer, writer.task, self.window)
-        columns, answers = predict_rows(predictor, self.train.select(np.unique(texts)))
-        return float(writer.task.compute_metrics(columns, answers)[writer.task.headline])
+        task = self.writer.task
+        columns, answers = predict_rows(self._predictor(probe), self.train.select(np.unique(texts)))
+        return float(task.compute_metrics(columns, answers)[task.headline])
 
 
 @dataclass(frozen=True)

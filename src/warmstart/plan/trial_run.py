@@ -25,6 +25,7 @@ from warmstart.evaluation.evaluate import evaluate
 from warmstart.inference.predictor import Predictor
 from warmstart.inference.search import searches_documents
 from warmstart.options import Values
+from warmstart.pipeline.baselines_on_test import MOST
 from warmstart.pipeline.finetune import PreparedTraining, finetune, prepare_training
 from warmstart.pipeline.prepare import Parts, read_rows
 from warmstart.plan.cost_curve import BatchShape, batch_shapes, evenly_spaced
@@ -127,7 +128,7 @@ def run_trial(recipe: Recipe, folder: Path) -> TrialRun:
         steps[1:] or steps,  # the first one warms up
         float(more) * (features[-1].time - features[0].time) if features else 0.0,
         ended - ticks[-1].time,
-        _evaluation_seconds(parts, recipe, run, clock),
+        _evaluation_seconds(parts, run, clock, _baseline_rows(ready)),
         peak_gb(),
         ticks[-2].memory_gb,
     )
@@ -140,7 +141,9 @@ def _part(ready: PreparedTraining) -> PreparedTraining:
         enough = ready.settings.batch_size * stream.bptt * BATCHES
         count = int(np.searchsorted(stream.lengths.cumsum(), enough)) + 1
         settings = _plain(ready.settings, math.ceil(STEPS / BATCHES), "torch")
-        return replace(ready, rows=ready.rows.select(range(min(count, len(stream)))), settings=settings, dev=None)
+        return replace(
+            ready, rows=ready.rows.select(range(min(count, len(stream)))), settings=settings, dev=None, test=None
+        )
     sampler, steps = count_steps(ready.rows, ready.settings)
     whole = TrainingJob(ready.loaded.model, ready.task, ready.tokenizer, ready.rows, ready.settings)
     kernel = dropout_kernel(whole, steps)
@@ -153,7 +156,7 @@ def _part(ready: PreparedTraining) -> PreparedTraining:
     chosen = [batches[order[index]] for index in evenly_spaced(len(order), BATCHES)]
     rows = ready.rows.select([row for batch in chosen for row in batch])
     epochs = math.ceil(STEPS / len(chosen))
-    return replace(ready, rows=rows, settings=_plain(ready.settings, epochs, kernel), dev=None)
+    return replace(ready, rows=rows, settings=_plain(ready.settings, epochs, kernel), dev=None, test=None)
 
 
 def _plain(settings: Settings, epochs: int, dropout_kernel: str) -> Settings:
@@ -174,7 +177,14 @@ def _plain(settings: Settings, epochs: int, dropout_kernel: str) -> Settings:
     )
 
 
-def _evaluation_seconds(parts: Parts, recipe: Recipe, run: Path, clock: Clock) -> float:
+def _baseline_rows(ready: PreparedTraining) -> int:
+    """The test rows that the linear probe answers, as the model does later."""
+    if not ready.probe or ready.is_solved or ready.test is None or ready.window.method == "slices":
+        return 0
+    return min(len(ready.test), MOST)
+
+
+def _evaluation_seconds(parts: Parts, run: Path, clock: Clock, baseline_rows: int) -> float:
     """Seconds to load the model and evaluate it on all dev and test rows, extrapolated from some of them."""
     began = time.time()
     rows = {name: part for name, part in parts.tables.items() if name != "train"}
@@ -184,13 +194,14 @@ def _evaluation_seconds(parts: Parts, recipe: Recipe, run: Path, clock: Clock) -
     first = next(iter(rows.values()))
     evaluate(predictor, first.select(evenly_spaced(len(first), WARM_UP)), progress=clock)
     total = time.time() - began
-    for part in rows.values():
+    for name, part in rows.items():
         sample = part.select(evenly_spaced(len(part), EVALUATED))
         began = time.time()
         evaluate(predictor, sample, progress=clock)
         # All documents are candidates, so some queries cost what all do.
         every = part.documents is not None and searches_documents(predictor.task, True)
-        total += (time.time() - began) * (1 if every else len(part) / len(sample))
+        count = len(part) + (baseline_rows if name == "test" else 0)
+        total += (time.time() - began) * (1 if every else count / len(sample))
     return total
 
 

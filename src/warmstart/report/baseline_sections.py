@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from scipy import stats
 
+from warmstart.evaluation.records.linear_probe import ProbeRecord, TfidfRecord
 from warmstart.evaluation.records.search_baseline import read_search_baseline
 from warmstart.report.blocks import Block, Paragraph, Section, TableBlock, interval
 from warmstart.report.charts import ChartTexts, IntervalRow, intervals
@@ -60,22 +61,26 @@ def baselines(facts: RunFacts) -> Section | None:
 def _baselines(facts: RunFacts) -> Iterator[Baseline]:
     """What was measured of simpler models, the strongest kind first."""
     probe = facts.run.training.linear_probe
-    if probe and probe.value is not None:
-        half, folds = probe.half_width, f"{probe.folds}-fold cross-validation"
-        low, high = (None, None) if half is None else (probe.value - half, probe.value + half)
-        name = "linear probe on the frozen encoder"
-        yield Baseline(name, probe.metric, probe.value, low, high, folds, probe.seconds)
+    if probe:
+        yield from _measured("linear probe on the frozen encoder", probe)
     if probe and probe.tfidf:
-        words = probe.tfidf
-        low, high = words.value - words.half_width, words.value + words.half_width
-        folds = f"{words.folds}-fold cross-validation"
-        yield Baseline("TF-IDF + linear SVM", words.metric, words.value, low, high, folds, words.seconds)
+        yield from _measured("TF-IDF + linear SVM", probe.tfidf)
     if search := read_search_baseline(facts.run.folder):
         names = {"encoder": "the encoder before training", "bm25": "BM25", "fused": "both, their ranks fused"}
         for key, name in names.items():
             if (value := getattr(search.scores, key)) is not None:
                 yield Baseline(name, search.metric, value, None, None, search.held_out.phrase.removeprefix("on "))
     yield from _majority(facts)
+
+
+def _measured(name: str, record: ProbeRecord | TfidfRecord) -> Iterator[Baseline]:
+    """A baseline of the training: on test rows, or else by cross-validation."""
+    if (on_test := record.on_test) is not None:
+        yield Baseline(name, record.metric, on_test.value, on_test.low, on_test.high, on_test.where, record.seconds)
+    elif record.value is not None:
+        half, folds = record.half_width, f"{record.folds}-fold cross-validation"
+        low, high = (None, None) if half is None else (record.value - half, record.value + half)
+        yield Baseline(name, record.metric, record.value, low, high, folds, record.seconds)
 
 
 def _majority(facts: RunFacts) -> Iterator[Baseline]:

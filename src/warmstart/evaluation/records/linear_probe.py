@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+
+from warmstart.evaluation.records.files import OPTIONAL
 
 FILE = "probe.json"
+
+
+@dataclass(frozen=True)
+class OnTestRows:
+    """A baseline's score on the test rows that the model is measured on, or on some of them."""
+
+    value: float
+    low: float | None
+    """The 95% interval over rows; None for a metric that is not a mean over rows."""
+    high: float | None
+    rows: int
+    of_rows: int
+
+    @property
+    def where(self) -> str:
+        """The rows in words."""
+        some = f"{self.rows:,} of " if self.rows < self.of_rows else ""
+        return f"{some}{self.of_rows:,} test rows"
 
 
 @dataclass(frozen=True)
@@ -18,16 +38,18 @@ class TfidfRecord:
     half_width: float
     """Half the width of the 95% t interval over the folds."""
     seconds: float
+    on_test: OnTestRows | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def score(self) -> str:
-        """The score with its interval."""
-        return _score(self.metric, self.value, self.half_width, self.folds)
+        """The score on test rows, and by cross-validation with its interval."""
+        return _score(self.metric, self.value, self.half_width, self.folds, self.on_test)
 
     @property
     def sentence(self) -> str:
         """What a user is told."""
-        return f"TF-IDF + linear SVM, without an encoder: {self.score}, {self.seconds:.0f} s"
+        score = _score(self.metric, self.value, self.half_width, self.folds)
+        return f"TF-IDF + linear SVM, without an encoder: {score}, {self.seconds:.0f} s"
 
 
 @dataclass(frozen=True)
@@ -54,21 +76,30 @@ class ProbeRecord:
     """Whether it was fitted to the names of labels as well, since that predicted held-out rows better."""
     tfidf: TfidfRecord | None = None
     """What a model without an encoder scored; None for pairs, numbers and tokens."""
+    on_test: OnTestRows | None = field(default=None, metadata=OPTIONAL)
+    """None where there are no test rows, or where the probe is the model itself."""
 
     @property
     def sentence(self) -> str:
         """What a user is told."""
         sample = "" if self.rows == self.of_rows else f", on {self.rows:,} of {self.of_rows:,} rows"
-        return f"linear probe ({self.method} on frozen features): {self.score}{sample}, {self.seconds:.0f} s"
+        return (
+            f"linear probe ({self.method} on frozen features): {self._cross_validated()}{sample}, {self.seconds:.0f} s"
+        )
 
     @property
     def score(self) -> str:
-        """The score with its interval, and how it was measured."""
+        """The score on test rows, and by cross-validation with its interval."""
         if self.value is None:
-            return "too few rows for cross-validation"
-        return _score(self.metric, self.value, self.half_width, self.folds)
+            known = f"{self.metric} {self.on_test.value:.3f} on {self.on_test.where}; " if self.on_test else ""
+            return f"{known}too few rows for cross-validation"
+        return _score(self.metric, self.value, self.half_width, self.folds, self.on_test)
+
+    def _cross_validated(self) -> str:
+        return replace(self, on_test=None).score
 
 
-def _score(metric: str, value: float, half_width: float | None, folds: int) -> str:
+def _score(metric: str, value: float, half_width: float | None, folds: int, on_test: OnTestRows | None = None) -> str:
     spread = "" if half_width is None else f" ± {half_width:.3f}"
-    return f"{metric} {value:.3f}{spread} by {folds}-fold cross-validation"
+    known = f"{on_test.value:.3f} on {on_test.where}; " if on_test else ""
+    return f"{metric} {known}{value:.3f}{spread} by {folds}-fold cross-validation"
