@@ -12,8 +12,12 @@ from tiny import save_tiny
 from warmstart.cli.main import app
 from warmstart.errors import ModelError, RunError
 from warmstart.evaluation.run import RunFolder
+from warmstart.pipeline.distil import with_teacher_rows
+from warmstart.pipeline.prepare import read_rows
+from warmstart.runtime.progress import silent
 from warmstart.shrinking.gate import judge
 from warmstart.shrinking.shrink_run import ShrinkOptions, shrink_run
+from warmstart.storage.cache import cache_folder
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +133,29 @@ def test_int8_passes_the_same_gate_or_is_not_written(whole, tmp_path, monkeypatc
     assert not shrunk.int8.passed
     assert any("int8 is not written: it scores 0.0000" in note for note in shrunk.notes)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["int8", "other", "small"]
+
+
+def test_the_smaller_model_learns_from_the_unshrunk_one(whole, tmp_path, monkeypatch):
+    texts, out = tmp_path / "texts.csv", tmp_path / "small"
+    texts.write_text("text\na wort77 film\n", encoding="utf-8")
+    learned = []
+    monkeypatch.setattr(
+        "warmstart.pipeline.run_recipe.with_teacher_rows",
+        lambda *words: learned.append(parts := with_teacher_rows(*words)) or parts,
+    )
+    options = ("--remove", 1, "--min-ratio", 0.5, "--train-back", "distil", "--texts", texts)
+    told = json.loads(call("shrink", whole.folder, *options, "--out", out, "--json").stdout)
+    assert told["blocks"] == [3, 2]
+    rows = [row for row in learned[0].tables["train"].dicts() if row["text"] == "a wort77 film"]
+    expected = whole.predict(["a wort77 film"])[0]["probabilities"]
+    assert {one["label"]: one["probability"] for one in rows[0]["probabilities"]} == pytest.approx(expected, abs=1e-6)
+    own = len(list(read_rows(whole.recipe, cache_folder(), silent).tables["train"].dicts()))
+    assert len(learned[0].tables["train"]) == 2 * own + 1
+    assert not list(tmp_path.glob(".small*"))
+
+
+def test_a_task_without_a_teacher_is_trained_back_on_labels(whole, tmp_path, monkeypatch):
+    monkeypatch.setattr("warmstart.pipeline.distil.learns_from_answers", lambda kind: False)
+    shrunk = shrink_run(whole, tmp_path / "small", ShrinkOptions(0.5, 1, train_back="distil"))
+    assert any("on labels alone: stages.distil: classify cannot be distilled" in note for note in shrunk.notes)
+    assert shrunk.blocks == (3, 2)

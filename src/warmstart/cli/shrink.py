@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -39,8 +39,21 @@ def command(
     ] = True,
     texts: Annotated[
         str | None,
-        typer.Option("--texts", help="A file of more texts whose tokens are left in the vocabulary.", metavar="FILE"),
+        typer.Option(
+            "--texts",
+            help="A file of more texts: their tokens stay in the vocabulary, and the unshrunk model answers them for "
+            "--train-back distil.",
+            metavar="FILE",
+        ),
     ] = None,
+    train_back: Annotated[
+        Literal["labels", "distil"],
+        typer.Option(
+            "--train-back",
+            help="What the smaller model learns: the labels of the training rows, or also what the unshrunk model "
+            "answers to their texts (distil).",
+        ),
+    ] = "labels",
     int8: Annotated[
         str | None,
         typer.Option(
@@ -67,7 +80,7 @@ def command(
     if texts is not None:
         schema = tasks.schema_of(finished.recipe.task.name, finished.recipe.task.options).without_answers()
         source = source_of(run, texts, {}, schema)
-    wanted = ShrinkOptions(min_ratio, remove, vocabulary, Path(int8) if int8 else None)
+    wanted = ShrinkOptions(min_ratio, remove, vocabulary, Path(int8) if int8 else None, train_back)
     shrunk = shrink_run(finished, Path(out), wanted, texts=source, progress=screen.Bars())
     if json:
         screen.print_json({"run": run, **asdict(shrunk)})

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from warmstart.data.findings import Findings
 from warmstart.data.read import iter_rows
-from warmstart.data.schema import Row
+from warmstart.data.schema import Row, Schema
 from warmstart.data.source import Source
 from warmstart.errors import ModelError, RecipeError, RunError
 from warmstart.evaluation.run import RunFolder
@@ -25,7 +26,7 @@ from warmstart.runtime.progress import Progress, silent
 from warmstart.shrinking.gate import Gate, judge
 from warmstart.shrinking.int8 import check_free, write_int8
 from warmstart.shrinking.smaller_model import SmallerModel, check_same_tokens, trimmed_vocabulary
-from warmstart.shrinking.train_back import TrainBack, fine_tune
+from warmstart.shrinking.train_back import LearnsFrom, TrainBack, distil, fine_tune, write_texts
 from warmstart.storage.artifacts import publish, verify
 from warmstart.storage.cache import cache_folder
 from warmstart.storage.files import link_or_copy
@@ -45,12 +46,15 @@ class ShrinkOptions:
         remove: How many blocks to remove; None to try half, a third and a sixth of them.
         vocabulary: Whether to remove tokens that no text uses.
         int8: A folder for the smaller model quantized to int8, as an ONNX export, if it passes the same gate.
+        train_back: What a model from which blocks were removed learns: the `labels` of the training rows, or also what
+            the unshrunk model answers to their texts (`distil`).
     """
 
     min_ratio: float = 0.99
     remove: int | None = None
     vocabulary: bool = True
     int8: Path | None = None
+    train_back: LearnsFrom = "labels"
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,8 @@ def shrink_run(
 
     Args:
         out: The folder of the smaller model. Trainings are in a folder beside it until the end, and resume there.
-        texts: More texts whose tokens are left in the vocabulary.
-        train_back: What trains a model from which blocks were removed; by default the run's own recipe.
+        texts: More texts whose tokens are left in the vocabulary, and which the unshrunk model answers for `distil`.
+        train_back: What trains a model from which blocks were removed; by default as the options say.
     """
     options = options or ShrinkOptions()
     if not 0 < options.min_ratio <= 1:
@@ -107,10 +111,10 @@ def shrink_run(
         raise RunError(f"{out} already exists; remove it or choose another folder")
     if options.int8 is not None:
         check_free(options.int8)
-    shrinking = _Shrinking(run, options, progress)
-    vocabulary = shrinking.trim(texts) if options.vocabulary else None
+    shrinking = _Shrinking(run, options, texts, progress)
+    vocabulary = shrinking.trim() if options.vocabulary else None
     work = out.with_name(f".{out.name}.shrinking")
-    kept = shrinking.attempt_all(work, vocabulary, train_back or fine_tune(run))
+    kept = shrinking.attempt_all(work, vocabulary, train_back)
     record = shrinking.record(out, kept)
     with publish(out, {"shrink": asdict(record)}) as staging:
         for name in verify(kept.folder)["files"]:
@@ -131,8 +135,8 @@ class _Kept:
 class _Shrinking:
     """A run under the knife: its model, its rows, and what was tried."""
 
-    def __init__(self, run: RunFolder, options: ShrinkOptions, progress: Progress) -> None:
-        self.run, self.options, self.progress = run, options, progress
+    def __init__(self, run: RunFolder, options: ShrinkOptions, texts: Source | None, progress: Progress) -> None:
+        self.run, self.options, self.texts, self.progress = run, options, texts, progress
         self.predictor = Predictor.load(run.folder)
         self.model = torch_model(self.predictor)  # refuses an ensemble
         if run.recipe.data.train == MEMORY:
@@ -150,12 +154,10 @@ class _Shrinking:
         self.attempts: list[Attempt] = []
         self.notes: list[str] = []
 
-    def trim(self, texts: Source | None) -> TrimmedVocabulary | None:
+    def trim(self) -> TrimmedVocabulary | None:
         """The vocabulary that the run's rows and further texts use; None, with a note, where it cannot be trimmed."""
         rows = [row for table in self.tables.values() for row in table.dicts()]
-        if texts is not None:
-            schema = self.predictor.task.schema(self.predictor.task.options).without_answers()
-            rows += iter_rows(texts, schema, Findings())
+        rows += self._further_rows()
         with self.progress.bar("tokens", len(rows)) as bar:
             try:
                 vocabulary = trimmed_vocabulary(self.predictor, _counted(rows, bar.advance))
@@ -168,7 +170,7 @@ class _Shrinking:
                 return None
         return vocabulary
 
-    def attempt_all(self, work: Path, vocabulary: TrimmedVocabulary | None, train_back: TrainBack) -> _Kept:
+    def attempt_all(self, work: Path, vocabulary: TrimmedVocabulary | None, train_back: TrainBack | None) -> _Kept:
         """The smallest model that passes the gate."""
         for blocks in self._blocks():
             name = "-".join(map(str, blocks))
@@ -179,7 +181,8 @@ class _Shrinking:
                 self._note(f"all blocks are left: {error}")
                 break
             self.progress.log(f"training back without blocks {', '.join(map(str, blocks))}")
-            folder = train_back(start, work / f"trained-{name}", self.progress)
+            train_back = train_back or self._train_back(work)
+            folder = train_back(start, work / f"{self.options.train_back}-{name}", self.progress)
             if (attempt := self._judge(folder, blocks)).passed:
                 return _Kept(folder, attempt)
         if vocabulary is not None:
@@ -225,6 +228,29 @@ class _Shrinking:
             reason = f"it scores {gate.smaller:.4f} on dev rows (surely {surely:.4f}), the original {gate.original:.4f}"
             notes = [*notes, f"int8 is not written: {reason}"]
         return replace(record, int8=gate, notes=notes)
+
+    def _train_back(self, work: Path) -> TrainBack:
+        """What trains smaller models, as the options say; on labels, with a note, where the task has no teacher."""
+        if self.options.train_back == "distil":
+            texts, train = work / "texts.jsonl", self.tables["train"]
+            columns = [name for name in self._inputs.names if name in train.rows.column_names]
+            try:
+                train_back = distil(self.run, texts, columns)
+            except RecipeError as error:
+                self._note(f"trained back on labels alone: {error}")
+            else:
+                write_texts(chain(train.dicts(), self._further_rows()), columns, texts)
+                return train_back
+        return fine_tune(self.run)
+
+    def _further_rows(self) -> Iterator[Row]:
+        """The texts that were given beside the run's own rows."""
+        if self.texts is not None:
+            yield from iter_rows(self.texts, self._inputs, Findings())
+
+    @property
+    def _inputs(self) -> Schema:
+        return self.predictor.task.schema(self.predictor.task.options).without_answers()
 
     def _blocks(self) -> Iterator[list[int]]:
         """Blocks to remove together, the most first."""
