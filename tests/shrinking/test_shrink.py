@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer, T5EncoderModel
 from typer.testing import CliRunner
 
 import warmstart
@@ -16,7 +16,8 @@ from warmstart.pipeline.distil import with_teacher_rows
 from warmstart.pipeline.prepare import read_rows
 from warmstart.runtime.progress import silent
 from warmstart.shrinking.gate import judge
-from warmstart.shrinking.shrink_run import ShrinkOptions, shrink_run
+from warmstart.shrinking.record import ShrinkOptions
+from warmstart.shrinking.shrink_run import shrink_run
 from warmstart.storage.cache import cache_folder
 
 
@@ -159,3 +160,26 @@ def test_a_task_without_a_teacher_is_trained_back_on_labels(whole, tmp_path, mon
     shrunk = shrink_run(whole, tmp_path / "small", ShrinkOptions(0.5, 1, train_back="distil"))
     assert any("on labels alone: stages.distil: classify cannot be distilled" in note for note in shrunk.notes)
     assert shrunk.blocks == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "folder"), [("nomic_bert", AutoModel, ""), ("t5", T5EncoderModel, "0_Transformer")]
+)
+def test_heads_are_removed_from_each_block(name, kind, folder, files, tmp_path):
+    encoder, out = save_tiny(tmp_path / "encoder", name), tmp_path / "small"
+    data = {"train": files["train"], "dev": files["test"], "test": files["test"]}
+    run = warmstart.fit(model=str(encoder), out=tmp_path / "run", **data, **FAST)
+    told = call("shrink", run.folder, "--remove", 1, "--remove-heads", 3, "--min-ratio", 0.4, "--out", out).output
+    assert "2 of 3" in told
+    assert "1 of 4" in told
+    config = kind.from_pretrained(out / folder).config
+    assert (config.num_hidden_layers, config.num_attention_heads) == (2, 1)
+    assert warmstart.load(out).predict(["a good film"])[0]["label"] in ("pos", "neg")
+    attempt = json.loads((out / "manifest.json").read_text("utf-8"))["shrink"]["attempts"][-1]
+    assert len(attempt["removed_heads"].split(",")) == 9
+
+
+def test_heads_that_a_config_cannot_miss_are_refused_by_name(whole, tmp_path):
+    with pytest.raises(ModelError, match="--remove-heads 1: the config of bert cannot say"):
+        shrink_run(whole, tmp_path / "small", ShrinkOptions(remove_heads=1))
+    assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ import typer
 from warmstart.cli import options
 
 if TYPE_CHECKING:
-    from warmstart.shrinking.shrink_run import Shrunk
+    from warmstart.shrinking.record import Shrunk
 
 
 def command(
@@ -33,6 +33,14 @@ def command(
             show_default=False,
         ),
     ] = None,
+    remove_heads: Annotated[
+        int,
+        typer.Option(
+            "--remove-heads",
+            help="How many attention heads to remove from each block, where the config of the architecture can say so.",
+            min=0,
+        ),
+    ] = 0,
     vocabulary: Annotated[
         bool,
         typer.Option("--vocabulary/--no-vocabulary", help="Remove the tokens that no text uses."),
@@ -74,13 +82,14 @@ def command(
     from warmstart import tasks
     from warmstart.cli import screen
     from warmstart.evaluation.file_reading import source_of
-    from warmstart.shrinking.shrink_run import ShrinkOptions, shrink_run
+    from warmstart.shrinking.record import ShrinkOptions
+    from warmstart.shrinking.shrink_run import shrink_run
 
     source = None
     if texts is not None:
         schema = tasks.schema_of(finished.recipe.task.name, finished.recipe.task.options).without_answers()
         source = source_of(run, texts, {}, schema)
-    wanted = ShrinkOptions(min_ratio, remove, vocabulary, Path(int8) if int8 else None, train_back)
+    wanted = ShrinkOptions(min_ratio, remove, vocabulary, Path(int8) if int8 else None, train_back, remove_heads)
     shrunk = shrink_run(finished, Path(out), wanted, texts=source, progress=screen.Bars())
     if json:
         screen.print_json({"run": run, **asdict(shrunk)})
@@ -94,6 +103,7 @@ def _show(run: str, shrunk: Shrunk) -> None:
     gate = shrunk.attempts[-1].gate
     rows = {
         "blocks": f"{shrunk.blocks[1]} of {shrunk.blocks[0]}",
+        **({"heads in each": f"{shrunk.heads[1]} of {shrunk.heads[0]}"} if shrunk.heads[1] < shrunk.heads[0] else {}),
         "tokens": f"{shrunk.tokens[1]:,} of {shrunk.tokens[0]:,}",
         "parameters": f"{shrunk.parameters[1]:,} of {shrunk.parameters[0]:,}",
         "score on dev": f"{gate.smaller:.4f}, {gate.ratio:.4f} of {gate.original:.4f} ({gate.rows:,} rows)",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import math
 import shutil
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from warmstart.data.schema import Row
 from warmstart.errors import ModelError
 from warmstart.inference.predictor import Predictor
 from warmstart.inspection.ablation import torch_model
+from warmstart.models.fewer_heads import prune_heads
 from warmstart.models.fewer_layers import remove_blocks
-from warmstart.models.switches import BlocksOff
+from warmstart.models.switches import BlocksOff, HeadsOff, Switches
 from warmstart.models.vocabulary import TrimmedVocabulary, trim_embeddings, trim_vocabulary
 from warmstart.pipeline.finetune import save
 from warmstart.storage.artifacts import republish
@@ -33,17 +35,18 @@ COMPARED = 32
 
 @dataclass(frozen=True)
 class SmallerModel:
-    """What is removed from a model: blocks by their numbers, and tokens."""
+    """What is removed from a model: tokens, blocks by their numbers, and of each block heads by theirs."""
 
     predictor: Predictor
     vocabulary: TrimmedVocabulary | None = None
     blocks: Sequence[int] = ()
+    heads: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     def write(self, folder: Path, rows: Sequence[Row]) -> None:
         """Publish the model, where an earlier call has not, and make sure that it can take the original's place.
 
         Raises:
-            ModelError: It does not give what the original gives with those blocks off; nothing is left of it.
+            ModelError: It does not give what the original gives with those blocks and heads off; nothing is left of it.
         """
         original = torch_model(self.predictor)
         if not isinstance(original, PreTrainedModel):
@@ -57,6 +60,8 @@ class SmallerModel:
             raise
 
     def _save(self, model: PreTrainedModel, folder: Path) -> None:
+        if self.heads:
+            prune_heads(model, self.heads)
         if self.blocks:
             remove_blocks(model, self.blocks)
         if self.vocabulary:
@@ -72,14 +77,22 @@ class SmallerModel:
     def _compare(self, original: PreTrainedModel, smaller: Predictor, rows: Sequence[Row]) -> None:
         if self.vocabulary:
             check_same_tokens(self.predictor, smaller, self.vocabulary, rows)
-        with BlocksOff(original, self.blocks):
+        with ExitStack() as stack:
+            stack.enter_context(BlocksOff(original, self.blocks))
+            if self.heads:
+                stack.enter_context(HeadsOff(original, self.heads))
             expected = outputs_of(self.predictor, rows)
         outputs = outputs_of(smaller, rows)
         worst = float(np.abs(expected - outputs).max()) if expected.shape == outputs.shape else math.inf
         if not worst <= CLOSE:
-            raise ModelError(
-                f"without blocks {list(self.blocks)}, its outputs differ by {worst:.1e} from those with these off"
-            )
+            removed = described(self.blocks, str(Switches(self.heads)))
+            raise ModelError(f"without {removed}, its outputs differ by {worst:.1e} from those with these off")
+
+
+def described(blocks: Sequence[int], heads: str) -> str:
+    """Blocks, and heads as `predict --without` takes them, in words."""
+    words = [f"blocks {', '.join(map(str, blocks))}"] if blocks else []
+    return " and ".join([*words, f"heads {heads}"] if heads else words) or "blocks –"
 
 
 def trimmed_vocabulary(predictor: Predictor, rows: Iterable[Row]) -> TrimmedVocabulary:
