@@ -183,3 +183,18 @@ def test_heads_that_a_config_cannot_miss_are_refused_by_name(whole, tmp_path):
     with pytest.raises(ModelError, match="--remove-heads 1: the config of bert cannot say"):
         shrink_run(whole, tmp_path / "small", ShrinkOptions(remove_heads=1))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_embeddings_are_factorized_where_asked(files, tmp_path):
+    encoder, out = save_tiny(tmp_path / "encoder", "deberta-v2"), tmp_path / "small"
+    data = {"train": files["train"], "dev": files["test"], "test": files["test"]}
+    run = warmstart.fit(model=str(encoder), out=tmp_path / "run", **data, **FAST)
+    told = call("shrink", run.folder, "--remove", 0, "--embedding-size", 16, "--min-ratio", 0.1, "--out", out).output
+    assert "embedding size" in told
+    assert AutoModel.from_pretrained(out).get_input_embeddings().embedding_dim == 16
+    assert warmstart.load(out).predict(["a good film"])[0]["label"] in ("pos", "neg")
+    options = ShrinkOptions(0.9, 0, embedding_size=31)
+    untrained = shrink_run(run, tmp_path / "untrained", options, train_back=lambda start, folder, progress: start)
+    assert [attempt.embedding_size for attempt in untrained.attempts] == [31]  # hardly anything is lost
+    with pytest.raises(ModelError, match="--embedding-size 32: found 32"):
+        shrink_run(run, tmp_path / "other", ShrinkOptions(embedding_size=32))

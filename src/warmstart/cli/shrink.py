@@ -41,6 +41,15 @@ def command(
             min=0,
         ),
     ] = 0,
+    embedding_size: Annotated[
+        int | None,
+        typer.Option(
+            "--embedding-size",
+            help="Factorize the embeddings into ones of this size and a projection, where the architecture allows it.",
+            metavar="K",
+            show_default=False,
+        ),
+    ] = None,
     vocabulary: Annotated[
         bool,
         typer.Option("--vocabulary/--no-vocabulary", help="Remove the tokens that no text uses."),
@@ -89,7 +98,8 @@ def command(
     if texts is not None:
         schema = tasks.schema_of(finished.recipe.task.name, finished.recipe.task.options).without_answers()
         source = source_of(run, texts, {}, schema)
-    wanted = ShrinkOptions(min_ratio, remove, vocabulary, Path(int8) if int8 else None, train_back, remove_heads)
+    quantized = Path(int8) if int8 else None
+    wanted = ShrinkOptions(min_ratio, remove, vocabulary, quantized, train_back, remove_heads, embedding_size)
     shrunk = shrink_run(finished, Path(out), wanted, texts=source, progress=screen.Bars())
     if json:
         screen.print_json({"run": run, **asdict(shrunk)})
@@ -100,11 +110,13 @@ def command(
 def _show(run: str, shrunk: Shrunk) -> None:
     from warmstart.cli import screen
 
-    gate = shrunk.attempts[-1].gate
+    attempt = shrunk.attempts[-1]
+    gate, size = attempt.gate, attempt.embedding_size
     rows = {
         "blocks": f"{shrunk.blocks[1]} of {shrunk.blocks[0]}",
         **({"heads in each": f"{shrunk.heads[1]} of {shrunk.heads[0]}"} if shrunk.heads[1] < shrunk.heads[0] else {}),
         "tokens": f"{shrunk.tokens[1]:,} of {shrunk.tokens[0]:,}",
+        **({"embedding size": str(size)} if size else {}),
         "parameters": f"{shrunk.parameters[1]:,} of {shrunk.parameters[0]:,}",
         "score on dev": f"{gate.smaller:.4f}, {gate.ratio:.4f} of {gate.original:.4f} ({gate.rows:,} rows)",
         "gate": f"passed: surely at least {gate.min_ratio} of it, with {gate.low:+.4f} to spare",

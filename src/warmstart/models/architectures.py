@@ -44,6 +44,17 @@ class HeadSize:
 
 
 @dataclass(frozen=True)
+class EmbeddingProjection:
+    """How a model whose config sets an `embedding_size` makes hidden states of smaller embeddings."""
+
+    projection: str = "embed_proj"
+    """The linear layer without a bias, by its name beside the embeddings, that reads their sum; None in a model whose
+    embeddings are as wide as its hidden states."""
+    reader: str = "LayerNorm"
+    """The module, likewise, that reads what the projection gives."""
+
+
+@dataclass(frozen=True)
 class ArchitectureSpec:
     """What the structure of a model of one architecture does not show.
 
@@ -96,6 +107,9 @@ class ArchitectureSpec:
     head_size: HeadSize | None = None
     """How a config says that blocks have fewer heads of the same size; None if it cannot, since the size follows from
     the number of heads."""
+    embedding_projection: EmbeddingProjection | None = None
+    """How embeddings are projected, if the config can make them smaller; None if it cannot, or if they are normalized
+    before (as those of ELECTRA and ALBERT are), so that no smaller ones are equal."""
 
 
 CLS: Mapping[str, Mapping[str, str]] = {"cls": {}}
@@ -160,6 +174,7 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         stock_poolings=CLS,
         stock_dense=StockDense("pooler_hidden_act"),
         heads_joined=OUTPUT,
+        embedding_projection=EmbeddingProjection(),
     ),
     "deberta-v2": ArchitectureSpec(
         embeddings=("LayerNorm",),
@@ -167,6 +182,7 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         stock_poolings=CLS,
         stock_dense=StockDense("pooler_hidden_act"),
         heads_joined=OUTPUT,
+        embedding_projection=EmbeddingProjection(),
     ),
     "distilbert": ArchitectureSpec(
         stock_poolings=CLS, stock_dense=StockDense("relu"), heads_joined="attention.out_lin"

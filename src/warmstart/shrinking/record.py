@@ -21,6 +21,7 @@ class ShrinkOptions:
         train_back: What a model from which blocks or heads were removed learns: the `labels` of the training rows, or
             also what the unshrunk model answers to their texts (`distil`).
         remove_heads: How many attention heads to remove from each block.
+        embedding_size: To factorize the embeddings into ones of this size and a projection; None to leave them.
     """
 
     min_ratio: float = 0.99
@@ -29,6 +30,7 @@ class ShrinkOptions:
     int8: Path | None = None
     train_back: LearnsFrom = "labels"
     remove_heads: int = 0
+    embedding_size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,10 @@ class Attempt:
     removed_blocks: list[int]
     removed_heads: str
     """As `predict --without` takes them."""
+    embedding_size: int | None
+    """What the embeddings were factorized to; None where they were left."""
+    removed: str
+    """Blocks, heads and what else, in words."""
     tokens: int
     parameters: int
     gate: Gate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -17,6 +17,7 @@ from warmstart.errors import ModelError, RecipeError, RunError
 from warmstart.evaluation.run import RunFolder
 from warmstart.inference.predictor import Predictor
 from warmstart.inspection.ablation import Ablations, torch_model
+from warmstart.models.factorized_embeddings import check_embedding_size
 from warmstart.models.fewer_heads import check_removable_heads, removable_heads
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.switches import Switches, count_heads
@@ -28,7 +29,7 @@ from warmstart.shrinking.gate import judge
 from warmstart.shrinking.int8 import check_free, write_int8
 from warmstart.shrinking.least_needed import least_heads, order_blocks
 from warmstart.shrinking.record import Attempt, ShrinkOptions, Shrunk
-from warmstart.shrinking.smaller_model import SmallerModel, check_same_tokens, described, trimmed_vocabulary
+from warmstart.shrinking.smaller_model import SmallerModel, check_same_tokens, trimmed_vocabulary
 from warmstart.shrinking.train_back import TrainBack, distil, fine_tune, write_texts
 from warmstart.storage.artifacts import publish, verify
 from warmstart.storage.cache import cache_folder
@@ -90,7 +91,7 @@ class _Shrinking:
         self.predictor = Predictor.load(run.folder)
         self.model = torch_model(self.predictor)  # refuses an ensemble
         self.layers = LayerMap.of(self.model)
-        self._check_heads()
+        self._check_asked()
         if run.recipe.data.train == MEMORY:
             raise RunError(
                 f"{run.folder}: its rows were passed in Python, so they cannot be read again; train on files"
@@ -124,32 +125,31 @@ class _Shrinking:
 
     def attempt_all(self, work: Path, vocabulary: TrimmedVocabulary | None, train_back: TrainBack | None) -> _Kept:
         """The smallest model that passes the gate."""
-        heads = self._heads()
+        heads, size = self._heads(), self.options.embedding_size
         refused = False
-        for blocks in [*self._blocks(), *([[]] if heads else [])]:
+        for blocks in [*self._blocks(), *([[]] if heads or size else [])]:
             if refused and blocks:
                 continue
-            name = "-".join(["blocks", *map(str, blocks), "heads", str(self.options.remove_heads)])
-            start = work / f"without-{name}"
+            smaller = SmallerModel(self.predictor, vocabulary, blocks, heads, size)
             try:
-                SmallerModel(self.predictor, vocabulary, blocks, heads).write(start, self.dev)
+                smaller.write(start := work / f"without-{smaller.name}", self.dev)
             except ModelError as error:
                 refused = True
-                self._note(f"all {'blocks' if blocks else 'heads'} are left: {error}")
+                self._note(f"all {'blocks' if blocks else 'heads and embeddings'} are left: {error}")
                 continue
-            self.progress.log(f"training back without {described(blocks, str(Switches(heads)))}")
+            self.progress.log(f"training back without {smaller.removed}")
             train_back = train_back or self._train_back(work)
-            folder = train_back(start, work / f"{self.options.train_back}-{name}", self.progress)
-            if (attempt := self._judge(folder, blocks, heads)).passed:
+            folder = train_back(start, work / f"{self.options.train_back}-{smaller.name}", self.progress)
+            if (attempt := self._judge(folder, smaller)).passed:
                 return _Kept(folder, attempt)
         if vocabulary is not None:
-            start = work / "vocabulary"
-            SmallerModel(self.predictor, vocabulary).write(start, self.dev)
-            if (attempt := self._judge(start, [], {})).passed:
+            smaller, start = SmallerModel(self.predictor, vocabulary), work / "vocabulary"
+            smaller.write(start, self.dev)
+            if (attempt := self._judge(start, smaller)).passed:
                 return _Kept(start, attempt)
         shutil.rmtree(work, ignore_errors=True)
         tried = "; ".join(
-            f"without {described(one.removed_blocks, one.removed_heads)} {one.gate.smaller:.4f} "
+            f"without {one.removed} {one.gate.smaller:.4f} "
             f"(surely {one.gate.low + self.options.min_ratio * one.gate.original:.4f})"
             for one in self.attempts
         )
@@ -229,12 +229,18 @@ class _Shrinking:
         for number in counts:
             yield sorted(order[:number])
 
-    def _check_heads(self) -> None:
-        if self.options.remove_heads:
-            try:
-                check_removable_heads(self.model, self.options.remove_heads)
-            except ModelError as error:
-                raise ModelError(f"--remove-heads {self.options.remove_heads}: {error}") from None
+    def _check_asked(self) -> None:
+        """Refuse, before anything is trained, what this architecture does not allow."""
+        heads, size = self.options.remove_heads, self.options.embedding_size
+        option = f"--remove-heads {heads}"
+        try:
+            if heads:
+                check_removable_heads(self.model, heads)
+            option = f"--embedding-size {size}"
+            if size is not None:
+                check_embedding_size(self.model, size)
+        except ModelError as error:
+            raise ModelError(f"{option}: {error}") from None
 
     def _heads(self) -> dict[int, list[int]]:
         """Heads to remove, of each block by its number."""
@@ -253,13 +259,19 @@ class _Shrinking:
         listed = ", ".join(map(str, numbers)) or "none"
         return [f"attention heads are left: --remove-heads N removes as many of each block: {listed}"]
 
-    def _judge(self, folder: Path, blocks: Sequence[int], heads: Mapping[int, Sequence[int]]) -> Attempt:
-        smaller = Predictor.load(folder)
-        scores = Ablations(smaller, self.dev).measure().scores
+    def _judge(self, folder: Path, smaller: SmallerModel) -> Attempt:
+        predictor = Predictor.load(folder)
+        scores = Ablations(predictor, self.dev).measure().scores
         gate = judge(self.base.measure().scores, scores, self.options.min_ratio)
-        model = torch_model(smaller)
         attempt = Attempt(
-            list(blocks), str(Switches(heads)), len(smaller.tokenizer), _parameters(model), gate, gate.passed
+            list(smaller.blocks),
+            str(Switches(smaller.heads)),
+            smaller.embedding_size,
+            smaller.removed,
+            len(predictor.tokenizer),
+            _parameters(torch_model(predictor)),
+            gate,
+            gate.passed,
         )
         self.attempts.append(attempt)
         return attempt
