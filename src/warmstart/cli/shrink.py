@@ -13,73 +13,82 @@ if TYPE_CHECKING:
     from warmstart.shrinking.record import Shrunk
 
 
+MinRatio = Annotated[
+    float,
+    typer.Option(
+        "--min-ratio",
+        help="The share of the original's score on the dev rows that must be reached, by the lower end of a paired "
+        "95% interval.",
+    ),
+]
+Remove = Annotated[
+    int | None,
+    typer.Option(
+        "--remove",
+        help="How many blocks to remove; 0 for none. Default: half of them, or else a third, or else a sixth.",
+        min=0,
+        show_default=False,
+    ),
+]
+RemoveHeads = Annotated[
+    int,
+    typer.Option(
+        "--remove-heads",
+        help="How many attention heads to remove from each block, where the config of the architecture can say so.",
+        min=0,
+    ),
+]
+EmbeddingSize = Annotated[
+    int | None,
+    typer.Option(
+        "--embedding-size",
+        help="Factorize the embeddings into ones of this size and a projection, where the architecture allows it.",
+        metavar="K",
+        show_default=False,
+    ),
+]
+Vocabulary = Annotated[
+    bool,
+    typer.Option("--vocabulary/--no-vocabulary", help="Remove the tokens that no text uses."),
+]
+Texts = Annotated[
+    str | None,
+    typer.Option(
+        "--texts",
+        help="A file of more texts: their tokens stay in the vocabulary, and the unshrunk model answers them for "
+        "--train-back distil.",
+        metavar="FILE",
+    ),
+]
+TrainBack = Annotated[
+    Literal["labels", "distil"],
+    typer.Option(
+        "--train-back",
+        help="What the smaller model learns: the labels of the training rows, or also what the unshrunk model "
+        "answers to their texts (distil).",
+    ),
+]
+Int8 = Annotated[
+    str | None,
+    typer.Option(
+        "--int8",
+        help="A folder for an ONNX export of the smaller model, quantized to int8, written if it passes the same gate.",
+        metavar="FOLDER",
+    ),
+]
+
+
 def command(
     run: Annotated[str, typer.Argument(help="A finished run that has dev rows.", metavar="RUN")],
     out: Annotated[str, typer.Option("--out", help="The folder for the smaller model.", metavar="FOLDER")],
-    min_ratio: Annotated[
-        float,
-        typer.Option(
-            "--min-ratio",
-            help="The share of the original's score on the dev rows that must be reached, by the lower end of a paired "
-            "95% interval.",
-        ),
-    ] = 0.99,
-    remove: Annotated[
-        int | None,
-        typer.Option(
-            "--remove",
-            help="How many blocks to remove; 0 for none. Default: half of them, or else a third, or else a sixth.",
-            min=0,
-            show_default=False,
-        ),
-    ] = None,
-    remove_heads: Annotated[
-        int,
-        typer.Option(
-            "--remove-heads",
-            help="How many attention heads to remove from each block, where the config of the architecture can say so.",
-            min=0,
-        ),
-    ] = 0,
-    embedding_size: Annotated[
-        int | None,
-        typer.Option(
-            "--embedding-size",
-            help="Factorize the embeddings into ones of this size and a projection, where the architecture allows it.",
-            metavar="K",
-            show_default=False,
-        ),
-    ] = None,
-    vocabulary: Annotated[
-        bool,
-        typer.Option("--vocabulary/--no-vocabulary", help="Remove the tokens that no text uses."),
-    ] = True,
-    texts: Annotated[
-        str | None,
-        typer.Option(
-            "--texts",
-            help="A file of more texts: their tokens stay in the vocabulary, and the unshrunk model answers them for "
-            "--train-back distil.",
-            metavar="FILE",
-        ),
-    ] = None,
-    train_back: Annotated[
-        Literal["labels", "distil"],
-        typer.Option(
-            "--train-back",
-            help="What the smaller model learns: the labels of the training rows, or also what the unshrunk model "
-            "answers to their texts (distil).",
-        ),
-    ] = "labels",
-    int8: Annotated[
-        str | None,
-        typer.Option(
-            "--int8",
-            help="A folder for an ONNX export of the smaller model, quantized to int8, written if it passes the same "
-            "gate.",
-            metavar="FOLDER",
-        ),
-    ] = None,
+    min_ratio: MinRatio = 0.99,
+    remove: Remove = None,
+    remove_heads: RemoveHeads = 0,
+    embedding_size: EmbeddingSize = None,
+    vocabulary: Vocabulary = True,
+    texts: Texts = None,
+    train_back: TrainBack = "labels",
+    int8: Int8 = None,
     json: options.Json = False,
 ) -> None:
     """Make a smaller model from a run."""
