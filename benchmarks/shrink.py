@@ -33,7 +33,8 @@ def measure(name: str, seed: int) -> dict[str, Any]:
     """The whole model and each smaller one: score on dev and test, texts per second, size."""
     from warmstart.evaluation.run import RunFolder
     from warmstart.pipeline.prepare import read_rows
-    from warmstart.shrinking.shrink_run import ShrinkOptions, shrink_run
+    from warmstart.shrinking.record import ShrinkOptions
+    from warmstart.shrinking.shrink_run import shrink_run
     from warmstart.storage.cache import cache_folder
 
     lines = Lines(f"shrink {name}-{seed}")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer, T5EncoderModel
 from typer.testing import CliRunner
 
 import warmstart
@@ -12,8 +12,13 @@ from tiny import save_tiny
 from warmstart.cli.main import app
 from warmstart.errors import ModelError, RunError
 from warmstart.evaluation.run import RunFolder
+from warmstart.pipeline.distil import with_teacher_rows
+from warmstart.pipeline.prepare import read_rows
+from warmstart.runtime.progress import silent
 from warmstart.shrinking.gate import judge
-from warmstart.shrinking.shrink_run import ShrinkOptions, shrink_run
+from warmstart.shrinking.record import ShrinkOptions
+from warmstart.shrinking.shrink_run import shrink_run
+from warmstart.storage.cache import cache_folder
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +134,67 @@ def test_int8_passes_the_same_gate_or_is_not_written(whole, tmp_path, monkeypatc
     assert not shrunk.int8.passed
     assert any("int8 is not written: it scores 0.0000" in note for note in shrunk.notes)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["int8", "other", "small"]
+
+
+def test_the_smaller_model_learns_from_the_unshrunk_one(whole, tmp_path, monkeypatch):
+    texts, out = tmp_path / "texts.csv", tmp_path / "small"
+    texts.write_text("text\na wort77 film\n", encoding="utf-8")
+    learned = []
+    monkeypatch.setattr(
+        "warmstart.pipeline.run_recipe.with_teacher_rows",
+        lambda *words: learned.append(parts := with_teacher_rows(*words)) or parts,
+    )
+    options = ("--remove", 1, "--min-ratio", 0.5, "--train-back", "distil", "--texts", texts)
+    told = json.loads(call("shrink", whole.folder, *options, "--out", out, "--json").stdout)
+    assert told["blocks"] == [3, 2]
+    rows = [row for row in learned[0].tables["train"].dicts() if row["text"] == "a wort77 film"]
+    expected = whole.predict(["a wort77 film"])[0]["probabilities"]
+    assert {one["label"]: one["probability"] for one in rows[0]["probabilities"]} == pytest.approx(expected, abs=1e-6)
+    own = len(list(read_rows(whole.recipe, cache_folder(), silent).tables["train"].dicts()))
+    assert len(learned[0].tables["train"]) == 2 * own + 1
+    assert not list(tmp_path.glob(".small*"))
+
+
+def test_a_task_without_a_teacher_is_trained_back_on_labels(whole, tmp_path, monkeypatch):
+    monkeypatch.setattr("warmstart.pipeline.distil.learns_from_answers", lambda kind: False)
+    shrunk = shrink_run(whole, tmp_path / "small", ShrinkOptions(0.5, 1, train_back="distil"))
+    assert any("on labels alone: stages.distil: classify cannot be distilled" in note for note in shrunk.notes)
+    assert shrunk.blocks == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "folder"), [("nomic_bert", AutoModel, ""), ("t5", T5EncoderModel, "0_Transformer")]
+)
+def test_heads_are_removed_from_each_block(name, kind, folder, files, tmp_path):
+    encoder, out = save_tiny(tmp_path / "encoder", name), tmp_path / "small"
+    data = {"train": files["train"], "dev": files["test"], "test": files["test"]}
+    run = warmstart.fit(model=str(encoder), out=tmp_path / "run", **data, **FAST)
+    told = call("shrink", run.folder, "--remove", 1, "--remove-heads", 3, "--min-ratio", 0.4, "--out", out).output
+    assert "2 of 3" in told
+    assert "1 of 4" in told
+    config = kind.from_pretrained(out / folder).config
+    assert (config.num_hidden_layers, config.num_attention_heads) == (2, 1)
+    assert warmstart.load(out).predict(["a good film"])[0]["label"] in ("pos", "neg")
+    attempt = json.loads((out / "manifest.json").read_text("utf-8"))["shrink"]["attempts"][-1]
+    assert len(attempt["removed_heads"].split(",")) == 9
+
+
+def test_heads_that_a_config_cannot_miss_are_refused_by_name(whole, tmp_path):
+    with pytest.raises(ModelError, match="--remove-heads 1: the config of bert cannot say"):
+        shrink_run(whole, tmp_path / "small", ShrinkOptions(remove_heads=1))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_embeddings_are_factorized_where_asked(files, tmp_path):
+    encoder, out = save_tiny(tmp_path / "encoder", "deberta-v2"), tmp_path / "small"
+    data = {"train": files["train"], "dev": files["test"], "test": files["test"]}
+    run = warmstart.fit(model=str(encoder), out=tmp_path / "run", **data, **FAST)
+    told = call("shrink", run.folder, "--remove", 0, "--embedding-size", 16, "--min-ratio", 0.1, "--out", out).output
+    assert "embedding size" in told
+    assert AutoModel.from_pretrained(out).get_input_embeddings().embedding_dim == 16
+    assert warmstart.load(out).predict(["a good film"])[0]["label"] in ("pos", "neg")
+    options = ShrinkOptions(0.9, 0, embedding_size=31)
+    untrained = shrink_run(run, tmp_path / "untrained", options, train_back=lambda start, folder, progress: start)
+    assert [attempt.embedding_size for attempt in untrained.attempts] == [31]  # hardly anything is lost
+    with pytest.raises(ModelError, match="--embedding-size 32: found 32"):
+        shrink_run(run, tmp_path / "other", ShrinkOptions(embedding_size=32))

@@ -31,6 +31,30 @@ class StockDense:
 
 
 @dataclass(frozen=True)
+class HeadSize:
+    """How a config says that blocks have fewer attention heads of the same size."""
+
+    attribute: str
+    """The config attribute with the size of a head."""
+    projections: tuple[str, ...]
+    """The modules, by their names in a block, that compute the queries, keys and values of all heads."""
+    bias: str = ""
+    """The embedding in the first block whose numbers the heads of all blocks add to their scores, so that every block
+    loses the same heads; empty if there is none."""
+
+
+@dataclass(frozen=True)
+class EmbeddingProjection:
+    """How a model whose config sets an `embedding_size` makes hidden states of smaller embeddings."""
+
+    projection: str = "embed_proj"
+    """The linear layer without a bias, by its name beside the embeddings, that reads their sum; None in a model whose
+    embeddings are as wide as its hidden states."""
+    reader: str = "LayerNorm"
+    """The module, likewise, that reads what the projection gives."""
+
+
+@dataclass(frozen=True)
 class ArchitectureSpec:
     """What the structure of a model of one architecture does not show.
 
@@ -80,6 +104,12 @@ class ArchitectureSpec:
     heads_joined: str = ""
     """The module, by its name in a block, that reads the outputs of all attention heads side by side; empty if there is
     none, or if it is not known."""
+    head_size: HeadSize | None = None
+    """How a config says that blocks have fewer heads of the same size; None if it cannot, since the size follows from
+    the number of heads."""
+    embedding_projection: EmbeddingProjection | None = None
+    """How embeddings are projected, if the config can make them smaller; None if it cannot, or if they are normalized
+    before (as those of ELECTRA and ALBERT are), so that no smaller ones are equal."""
 
 
 CLS: Mapping[str, Mapping[str, str]] = {"cls": {}}
@@ -87,6 +117,7 @@ LAST: Mapping[str, Mapping[str, str]] = {"last": {}}
 POOLER = StockDense(pretrained=True)
 OUTPUT = "attention.output.dense"
 """Where BERT and its relatives join their heads."""
+_SELF_ATTN = HeadSize("head_dim", ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"))
 _OFFSET = ArchitectureSpec(
     offset_positions=True, stock_poolings=CLS, stock_dense=StockDense(dropout=True), heads_joined=OUTPUT
 )
@@ -94,6 +125,11 @@ _T5 = ArchitectureSpec(
     embeddings=("block.0.layer.0.SelfAttention.relative_attention_bias",),
     stock_poolings={},
     heads_joined="layer.0.SelfAttention.o",
+    head_size=HeadSize(
+        "d_kv",
+        ("layer.0.SelfAttention.q", "layer.0.SelfAttention.k", "layer.0.SelfAttention.v"),
+        bias="layer.0.SelfAttention.relative_attention_bias",
+    ),
 )
 
 _NO_HEAD = ArchitectureSpec(stock_poolings={})
@@ -138,6 +174,7 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         stock_poolings=CLS,
         stock_dense=StockDense("pooler_hidden_act"),
         heads_joined=OUTPUT,
+        embedding_projection=EmbeddingProjection(),
     ),
     "deberta-v2": ArchitectureSpec(
         embeddings=("LayerNorm",),
@@ -145,6 +182,7 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         stock_poolings=CLS,
         stock_dense=StockDense("pooler_hidden_act"),
         heads_joined=OUTPUT,
+        embedding_projection=EmbeddingProjection(),
     ),
     "distilbert": ArchitectureSpec(
         stock_poolings=CLS, stock_dense=StockDense("relu"), heads_joined="attention.out_lin"
@@ -161,10 +199,19 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         stock_dense=StockDense("gelu"),
         stock_dropout=False,
         heads_joined="self_attn.o_proj",
+        head_size=_SELF_ATTN,
     ),
     "gpt2": ArchitectureSpec(stock_poolings=LAST, stock_dropout=False, heads_joined="attn.c_proj"),
-    "gte": ArchitectureSpec(head=("pooler",), stock_poolings=CLS, stock_dense=POOLER, heads_joined="self_attn.o_proj"),
-    "llama": ArchitectureSpec(stock_poolings=LAST, stock_dropout=False, heads_joined="self_attn.o_proj"),
+    "gte": ArchitectureSpec(
+        head=("pooler",),
+        stock_poolings=CLS,
+        stock_dense=POOLER,
+        heads_joined="self_attn.o_proj",
+        head_size=_SELF_ATTN,
+    ),
+    "llama": ArchitectureSpec(
+        stock_poolings=LAST, stock_dropout=False, heads_joined="self_attn.o_proj", head_size=_SELF_ATTN
+    ),
     "longformer": replace(_OFFSET, global_first_token=True),
     "mamba": _NO_HEAD,
     "mamba2": _NO_HEAD,
@@ -175,7 +222,11 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
     "mpnet": replace(_OFFSET, heads_joined="attention.attn.o"),
     "mt5": replace(_T5, encoder_class="MT5EncoderModel"),
     "nomic_bert": ArchitectureSpec(
-        head=("pooler",), stock_poolings=CLS, stock_dense=POOLER, heads_joined="self_attn.o_proj"
+        head=("pooler",),
+        stock_poolings=CLS,
+        stock_dense=POOLER,
+        heads_joined="self_attn.o_proj",
+        head_size=_SELF_ATTN,
     ),
     "opt": ArchitectureSpec(
         head=("final_layer_norm", "project_out"),

@@ -50,7 +50,7 @@ def check_vectors(options: DistilOptions, recipe: Recipe, parts: Parts) -> None:
 
 def distil_identity(options: DistilOptions, recipe: Recipe) -> Identity:
     """All that affects the teacher's answers, by dotted name; refuses a teacher of another task."""
-    _check_teacher(options, recipe)
+    check_teacher(options, recipe)
     source = texts_source(options, recipe)
     reading = {name: value for name, value in asdict(source).items() if name not in {"files", "queries", "documents"}}
     return {
@@ -173,7 +173,8 @@ def without_shared(
     return texts, shared
 
 
-def _check_teacher(options: DistilOptions, recipe: Recipe) -> None:
+def check_teacher(options: DistilOptions, recipe: Recipe) -> None:
+    """Refuse a task that cannot be distilled, and a teacher of another one."""
     kind = tasks.find(recipe.task.name)
     if not learns_from_answers(kind):
         able = [name for name in tasks.names() if learns_from_answers(tasks.find(name))]

@@ -3,85 +3,40 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from warmstart.data.findings import Findings
 from warmstart.data.read import iter_rows
-from warmstart.data.schema import Row
+from warmstart.data.schema import Row, Schema
 from warmstart.data.source import Source
 from warmstart.errors import ModelError, RecipeError, RunError
 from warmstart.evaluation.run import RunFolder
 from warmstart.inference.predictor import Predictor
 from warmstart.inspection.ablation import Ablations, torch_model
+from warmstart.models.factorized_embeddings import check_embedding_size
+from warmstart.models.fewer_heads import check_removable_heads, removable_heads
 from warmstart.models.layer_map import LayerMap
-from warmstart.models.switches import Switches
+from warmstart.models.switches import Switches, count_heads
 from warmstart.models.vocabulary import TrimmedVocabulary
 from warmstart.pipeline.prepare import read_rows
 from warmstart.recipe import MEMORY
 from warmstart.runtime.progress import Progress, silent
-from warmstart.shrinking.gate import Gate, judge
+from warmstart.shrinking.gate import judge
 from warmstart.shrinking.int8 import check_free, write_int8
+from warmstart.shrinking.least_needed import least_heads, order_blocks
+from warmstart.shrinking.record import Attempt, ShrinkOptions, Shrunk
 from warmstart.shrinking.smaller_model import SmallerModel, check_same_tokens, trimmed_vocabulary
-from warmstart.shrinking.train_back import TrainBack, fine_tune
+from warmstart.shrinking.train_back import TrainBack, distil, fine_tune, write_texts
 from warmstart.storage.artifacts import publish, verify
 from warmstart.storage.cache import cache_folder
 from warmstart.storage.files import link_or_copy
 
 SHARES = (1 / 2, 1 / 3, 1 / 6)
 """Shares of the blocks that are tried to be removed, one after the other."""
-ORDER_ROWS = 500
-"""Dev rows by which the order of the blocks is measured."""
-
-
-@dataclass(frozen=True)
-class ShrinkOptions:
-    """What to remove.
-
-    Args:
-        min_ratio: The share of the original's score on dev rows that must surely be reached.
-        remove: How many blocks to remove; None to try half, a third and a sixth of them.
-        vocabulary: Whether to remove tokens that no text uses.
-        int8: A folder for the smaller model quantized to int8, as an ONNX export, if it passes the same gate.
-    """
-
-    min_ratio: float = 0.99
-    remove: int | None = None
-    vocabulary: bool = True
-    int8: Path | None = None
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """A smaller model, and how it compares with the original."""
-
-    removed_blocks: list[int]
-    tokens: int
-    parameters: int
-    gate: Gate
-    passed: bool
-
-
-@dataclass(frozen=True)
-class Shrunk:
-    """The smaller model of a run.
-
-    Attributes:
-        tokens: The size of the vocabulary, before and now; `blocks` and `parameters` likewise.
-        attempts: All that were tried, in order; the last one was kept.
-        notes: What could not be removed, and why.
-        int8: How the smaller model quantized to int8 compares with the original; None if it was not asked for.
-    """
-
-    folder: str
-    blocks: tuple[int, int]
-    tokens: tuple[int, int]
-    parameters: tuple[int, int]
-    attempts: list[Attempt]
-    notes: list[str]
-    int8: Gate | None = None
 
 
 def shrink_run(
@@ -97,8 +52,8 @@ def shrink_run(
 
     Args:
         out: The folder of the smaller model. Trainings are in a folder beside it until the end, and resume there.
-        texts: More texts whose tokens are left in the vocabulary.
-        train_back: What trains a model from which blocks were removed; by default the run's own recipe.
+        texts: More texts whose tokens are left in the vocabulary, and which the unshrunk model answers for `distil`.
+        train_back: What trains a model from which blocks or heads were removed; by default as the options say.
     """
     options = options or ShrinkOptions()
     if not 0 < options.min_ratio <= 1:
@@ -107,10 +62,10 @@ def shrink_run(
         raise RunError(f"{out} already exists; remove it or choose another folder")
     if options.int8 is not None:
         check_free(options.int8)
-    shrinking = _Shrinking(run, options, progress)
-    vocabulary = shrinking.trim(texts) if options.vocabulary else None
+    shrinking = _Shrinking(run, options, texts, progress)
+    vocabulary = shrinking.trim() if options.vocabulary else None
     work = out.with_name(f".{out.name}.shrinking")
-    kept = shrinking.attempt_all(work, vocabulary, train_back or fine_tune(run))
+    kept = shrinking.attempt_all(work, vocabulary, train_back)
     record = shrinking.record(out, kept)
     with publish(out, {"shrink": asdict(record)}) as staging:
         for name in verify(kept.folder)["files"]:
@@ -131,10 +86,12 @@ class _Kept:
 class _Shrinking:
     """A run under the knife: its model, its rows, and what was tried."""
 
-    def __init__(self, run: RunFolder, options: ShrinkOptions, progress: Progress) -> None:
-        self.run, self.options, self.progress = run, options, progress
+    def __init__(self, run: RunFolder, options: ShrinkOptions, texts: Source | None, progress: Progress) -> None:
+        self.run, self.options, self.texts, self.progress = run, options, texts, progress
         self.predictor = Predictor.load(run.folder)
         self.model = torch_model(self.predictor)  # refuses an ensemble
+        self.layers = LayerMap.of(self.model)
+        self._check_asked()
         if run.recipe.data.train == MEMORY:
             raise RunError(
                 f"{run.folder}: its rows were passed in Python, so they cannot be read again; train on files"
@@ -150,12 +107,10 @@ class _Shrinking:
         self.attempts: list[Attempt] = []
         self.notes: list[str] = []
 
-    def trim(self, texts: Source | None) -> TrimmedVocabulary | None:
+    def trim(self) -> TrimmedVocabulary | None:
         """The vocabulary that the run's rows and further texts use; None, with a note, where it cannot be trimmed."""
         rows = [row for table in self.tables.values() for row in table.dicts()]
-        if texts is not None:
-            schema = self.predictor.task.schema(self.predictor.task.options).without_answers()
-            rows += iter_rows(texts, schema, Findings())
+        rows += self._further_rows()
         with self.progress.bar("tokens", len(rows)) as bar:
             try:
                 vocabulary = trimmed_vocabulary(self.predictor, _counted(rows, bar.advance))
@@ -168,28 +123,33 @@ class _Shrinking:
                 return None
         return vocabulary
 
-    def attempt_all(self, work: Path, vocabulary: TrimmedVocabulary | None, train_back: TrainBack) -> _Kept:
+    def attempt_all(self, work: Path, vocabulary: TrimmedVocabulary | None, train_back: TrainBack | None) -> _Kept:
         """The smallest model that passes the gate."""
-        for blocks in self._blocks():
-            name = "-".join(map(str, blocks))
-            start = work / f"without-{name}"
+        heads, size = self._heads(), self.options.embedding_size
+        refused = False
+        for blocks in [*self._blocks(), *([[]] if heads or size else [])]:
+            if refused and blocks:
+                continue
+            smaller = SmallerModel(self.predictor, vocabulary, blocks, heads, size)
             try:
-                SmallerModel(self.predictor, vocabulary, blocks).write(start, self.dev)
+                smaller.write(start := work / f"without-{smaller.name}", self.dev)
             except ModelError as error:
-                self._note(f"all blocks are left: {error}")
-                break
-            self.progress.log(f"training back without blocks {', '.join(map(str, blocks))}")
-            folder = train_back(start, work / f"trained-{name}", self.progress)
-            if (attempt := self._judge(folder, blocks)).passed:
+                refused = True
+                self._note(f"all {'blocks' if blocks else 'heads and embeddings'} are left: {error}")
+                continue
+            self.progress.log(f"training back without {smaller.removed}")
+            train_back = train_back or self._train_back(work)
+            folder = train_back(start, work / f"{self.options.train_back}-{smaller.name}", self.progress)
+            if (attempt := self._judge(folder, smaller)).passed:
                 return _Kept(folder, attempt)
         if vocabulary is not None:
-            start = work / "vocabulary"
-            SmallerModel(self.predictor, vocabulary).write(start, self.dev)
-            if (attempt := self._judge(start, [])).passed:
+            smaller, start = SmallerModel(self.predictor, vocabulary), work / "vocabulary"
+            smaller.write(start, self.dev)
+            if (attempt := self._judge(start, smaller)).passed:
                 return _Kept(start, attempt)
         shutil.rmtree(work, ignore_errors=True)
         tried = "; ".join(
-            f"without blocks {', '.join(map(str, one.removed_blocks)) or '–'} {one.gate.smaller:.4f} "
+            f"without {one.removed} {one.gate.smaller:.4f} "
             f"(surely {one.gate.low + self.options.min_ratio * one.gate.original:.4f})"
             for one in self.attempts
         )
@@ -202,17 +162,16 @@ class _Shrinking:
 
     def record(self, out: Path, kept: _Kept) -> Shrunk:
         """What was removed."""
-        count = len(LayerMap.of(self.model).blocks)
+        count, heads = len(self.layers.blocks), count_heads(self.layers)
+        removed_heads = self.options.remove_heads if kept.attempt.removed_heads else 0
         return Shrunk(
             str(out),
             (count, count - len(kept.attempt.removed_blocks)),
+            (heads, heads - removed_heads),
             (len(self.predictor.tokenizer), kept.attempt.tokens),
             (_parameters(self.model), kept.attempt.parameters),
             self.attempts,
-            [
-                *self.notes,
-                "attention heads are left: the configs of encoders cannot say that a block has fewer of them",
-            ],
+            [*self.notes, *self._heads_left()],
         )
 
     def quantize(self, record: Shrunk, folder: Path, out: Path) -> Shrunk:
@@ -226,9 +185,32 @@ class _Shrinking:
             notes = [*notes, f"int8 is not written: {reason}"]
         return replace(record, int8=gate, notes=notes)
 
+    def _train_back(self, work: Path) -> TrainBack:
+        """What trains smaller models, as the options say; on labels, with a note, where the task has no teacher."""
+        if self.options.train_back == "distil":
+            texts, train = work / "texts.jsonl", self.tables["train"]
+            columns = [name for name in self._inputs.names if name in train.rows.column_names]
+            try:
+                train_back = distil(self.run, texts, columns)
+            except RecipeError as error:
+                self._note(f"trained back on labels alone: {error}")
+            else:
+                write_texts(chain(train.dicts(), self._further_rows()), columns, texts)
+                return train_back
+        return fine_tune(self.run)
+
+    def _further_rows(self) -> Iterator[Row]:
+        """The texts that were given beside the run's own rows."""
+        if self.texts is not None:
+            yield from iter_rows(self.texts, self._inputs, Findings())
+
+    @property
+    def _inputs(self) -> Schema:
+        return self.predictor.task.schema(self.predictor.task.options).without_answers()
+
     def _blocks(self) -> Iterator[list[int]]:
         """Blocks to remove together, the most first."""
-        count = len(LayerMap.of(self.model).blocks)
+        count = len(self.layers.blocks)
         if self.options.remove is not None:
             if not 0 <= self.options.remove < count:
                 raise RecipeError(
@@ -240,32 +222,57 @@ class _Shrinking:
         if not counts:
             return
         try:
-            order = self._order(max(counts))
+            order = order_blocks(self.predictor, self.dev, max(counts), self.progress)
         except ModelError as error:
             self._note(f"all blocks are left: {error}")
             return
         for number in counts:
             yield sorted(order[:number])
 
-    def _order(self, count: int) -> list[int]:
-        """Blocks in the order in which they can be missed, each time the one without which most is left."""
-        ablations = Ablations(self.predictor, self.dev[:ORDER_ROWS])
-        left = list(range(len(LayerMap.of(self.model).blocks)))
-        order: list[int] = []
-        with self.progress.bar("blocks off", count) as bar:
-            for _ in range(count):
-                best = max(left, key=lambda block: ablations.measure(Switches({}, sorted([*order, block]))).mean)
-                left.remove(best)
-                order.append(best)
-                bar.advance(note=str(best))
-        return order
+    def _check_asked(self) -> None:
+        """Refuse, before anything is trained, what this architecture does not allow."""
+        heads, size = self.options.remove_heads, self.options.embedding_size
+        option = f"--remove-heads {heads}"
+        try:
+            if heads:
+                check_removable_heads(self.model, heads)
+            option = f"--embedding-size {size}"
+            if size is not None:
+                check_embedding_size(self.model, size)
+        except ModelError as error:
+            raise ModelError(f"{option}: {error}") from None
 
-    def _judge(self, folder: Path, blocks: Sequence[int]) -> Attempt:
-        smaller = Predictor.load(folder)
-        scores = Ablations(smaller, self.dev).measure().scores
+    def _heads(self) -> dict[int, list[int]]:
+        """Heads to remove, of each block by its number."""
+        if not self.options.remove_heads:
+            return {}
+        return least_heads(self.predictor, self.dev, self.options.remove_heads, self.progress)
+
+    def _heads_left(self) -> list[str]:
+        """Why no heads are removed, where nobody asked for it."""
+        if self.options.remove_heads:
+            return []
+        try:
+            numbers = removable_heads(self.model)
+        except ModelError as error:
+            return [f"attention heads are left: {error}"]
+        listed = ", ".join(map(str, numbers)) or "none"
+        return [f"attention heads are left: --remove-heads N removes as many of each block: {listed}"]
+
+    def _judge(self, folder: Path, smaller: SmallerModel) -> Attempt:
+        predictor = Predictor.load(folder)
+        scores = Ablations(predictor, self.dev).measure().scores
         gate = judge(self.base.measure().scores, scores, self.options.min_ratio)
-        model = torch_model(smaller)
-        attempt = Attempt(list(blocks), len(smaller.tokenizer), _parameters(model), gate, gate.passed)
+        attempt = Attempt(
+            list(smaller.blocks),
+            str(Switches(smaller.heads)),
+            smaller.embedding_size,
+            smaller.removed,
+            len(predictor.tokenizer),
+            _parameters(torch_model(predictor)),
+            gate,
+            gate.passed,
+        )
         self.attempts.append(attempt)
         return attempt
 

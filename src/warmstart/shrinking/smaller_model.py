@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import math
 import shutil
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
@@ -18,8 +20,10 @@ from warmstart.data.schema import Row
 from warmstart.errors import ModelError
 from warmstart.inference.predictor import Predictor
 from warmstart.inspection.ablation import torch_model
+from warmstart.models.factorized_embeddings import ApproximatedEmbeddings, factorize_embeddings, main_directions
+from warmstart.models.fewer_heads import prune_heads
 from warmstart.models.fewer_layers import remove_blocks
-from warmstart.models.switches import BlocksOff
+from warmstart.models.switches import BlocksOff, HeadsOff, Switches
 from warmstart.models.vocabulary import TrimmedVocabulary, trim_embeddings, trim_vocabulary
 from warmstart.pipeline.finetune import save
 from warmstart.storage.artifacts import republish
@@ -33,17 +37,34 @@ COMPARED = 32
 
 @dataclass(frozen=True)
 class SmallerModel:
-    """What is removed from a model: blocks by their numbers, and tokens."""
+    """What is removed from a model: tokens, blocks by number, heads by number in each block, parts of embeddings."""
 
     predictor: Predictor
     vocabulary: TrimmedVocabulary | None = None
     blocks: Sequence[int] = ()
+    heads: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    embedding_size: int | None = None
+
+    @property
+    def removed(self) -> str:
+        """Blocks, heads and what else, in words; tokens are not among them."""
+        words = [f"blocks {', '.join(map(str, self.blocks)) or '–'}"]
+        words += [f"heads {Switches(self.heads)}"] if self.heads else []
+        return " and ".join([*words, f"embeddings beyond {self.embedding_size}"] if self.embedding_size else words)
+
+    @property
+    def name(self) -> str:
+        """A name for its folder, other than that of any other model of the same shrinking."""
+        heads = len(next(iter(self.heads.values()), ()))
+        return "-".join(
+            map(str, ["blocks", *self.blocks, "heads", heads, "embeddings", self.embedding_size or "whole"])
+        )
 
     def write(self, folder: Path, rows: Sequence[Row]) -> None:
         """Publish the model, where an earlier call has not, and make sure that it can take the original's place.
 
         Raises:
-            ModelError: It does not give what the original gives with those blocks off; nothing is left of it.
+            ModelError: It does not give what the original gives with those blocks and heads off; nothing is left of it.
         """
         original = torch_model(self.predictor)
         if not isinstance(original, PreTrainedModel):
@@ -57,8 +78,12 @@ class SmallerModel:
             raise
 
     def _save(self, model: PreTrainedModel, folder: Path) -> None:
+        if self.heads:
+            prune_heads(model, self.heads)
         if self.blocks:
             remove_blocks(model, self.blocks)
+        if (directions := self._directions(model)) is not None:
+            factorize_embeddings(model, directions)
         if self.vocabulary:
             trim_embeddings(model, self.vocabulary)
         tokenizer = self.vocabulary.tokenizer if self.vocabulary else self.predictor.tokenizer
@@ -69,17 +94,25 @@ class SmallerModel:
                 (staging / FILE).unlink()
                 SavedTask.of(task, window).with_temperature(self.predictor.temperature).write(staging)
 
+    def _directions(self, model: PreTrainedModel) -> torch.Tensor | None:
+        """On which the embeddings of the tokens that are left are projected."""
+        if self.embedding_size is None:
+            return None
+        return main_directions(model, self.embedding_size, self.vocabulary.kept if self.vocabulary else None)
+
     def _compare(self, original: PreTrainedModel, smaller: Predictor, rows: Sequence[Row]) -> None:
         if self.vocabulary:
             check_same_tokens(self.predictor, smaller, self.vocabulary, rows)
-        with BlocksOff(original, self.blocks):
+        with ExitStack() as stack:
+            stack.enter_context(BlocksOff(original, self.blocks))
+            stack.enter_context(ApproximatedEmbeddings(original, self._directions(original)))
+            if self.heads:
+                stack.enter_context(HeadsOff(original, self.heads))
             expected = outputs_of(self.predictor, rows)
         outputs = outputs_of(smaller, rows)
         worst = float(np.abs(expected - outputs).max()) if expected.shape == outputs.shape else math.inf
         if not worst <= CLOSE:
-            raise ModelError(
-                f"without blocks {list(self.blocks)}, its outputs differ by {worst:.1e} from those with these off"
-            )
+            raise ModelError(f"without {self.removed}, its outputs differ by {worst:.1e} from those with these off")
 
 
 def trimmed_vocabulary(predictor: Predictor, rows: Iterable[Row]) -> TrimmedVocabulary:

@@ -1,18 +1,23 @@
-"""Training a smaller model back: what it has lost with its blocks is learned again from the run's own training rows."""
+"""Training a smaller model back: what it has lost is learned again from the run's own training rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from warmstart.data.schema import Row
 from warmstart.evaluation.run import RunFolder
+from warmstart.pipeline.distil import check_teacher
 from warmstart.pipeline.run_recipe import run_recipe
-from warmstart.recipe import Recipe, make_recipe
+from warmstart.recipe import DistilOptions, Recipe, make_recipe
 from warmstart.runtime.progress import Progress
 
 TrainBack: TypeAlias = Callable[[Path, Path, Progress], Path]
 """Trains the model of one folder in another, where a stopped training resumes, and gives the folder of the result."""
+LearnsFrom: TypeAlias = Literal["labels", "distil"]
+"""What is learned: the labels of the training rows, or what the unshrunk model answers to their texts as well."""
 NOT_AGAIN = {
     "models",
     "seeds",
@@ -37,7 +42,41 @@ def fine_tune(run: RunFolder) -> TrainBack:
     return train
 
 
-def recipe_back(run: RunFolder, start: Path) -> Recipe:
+def distil(run: RunFolder, texts: Path, columns: Sequence[str]) -> TrainBack:
+    """Trains as `fine_tune` does, and with what the run's own model answers to texts.
+
+    Args:
+        texts: What `write_texts` wrote, with these columns.
+
+    Raises:
+        RecipeError: The run's task cannot be distilled.
+    """
+    file = {
+        "file": str(texts.absolute()),
+        "format": "jsonl",
+        "encoding": "utf-8",
+        "columns": {name: name for name in columns},
+    }
+    stage = {"teacher": str(run.folder.absolute()), "texts": file}
+    check_teacher(DistilOptions.model_validate(stage), run.recipe)
+
+    def train(start: Path, folder: Path, progress: Progress) -> Path:
+        return run_recipe(recipe_back(run, start, [{"distil": stage}]), folder, progress).model
+
+    return train
+
+
+def write_texts(rows: Iterable[Row], columns: Sequence[str], path: Path) -> None:
+    """Write what the task reads of rows, for a teacher to answer."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps({name: row[name] for name in columns if name in row}) + "\n")
+
+
+def recipe_back(run: RunFolder, start: Path, stages: Sequence[dict[str, Any]] = ()) -> Recipe:
     """The run's recipe, for a model that has its head already."""
     own = run.recipe.model_dump(mode="json", exclude=NOT_AGAIN)
-    return make_recipe({**own, "model": str(start.absolute())}, "shrink")
+    return make_recipe(
+        {**own, "model": str(start.absolute()), **({"stages": list(stages)} if stages else {})}, "shrink"
+    )
