@@ -53,8 +53,7 @@ def baselines(facts: RunFacts) -> Section | None:
     blocks: list[Block] = [block]
     if any("cross-validation" in one.measured_on for one in simple):
         other = "Cross-validation on the training rows judges a baseline on other rows than the model is judged on."
-        seeds = " A recipe with several seeds measures TF-IDF on the test rows, too."
-        blocks.append(Paragraph(other + (seeds if any(one.name.startswith("TF-IDF") for one in simple) else "")))
+        blocks.append(Paragraph(other))
     return Section("baselines", "Baselines", blocks)
 
 
