@@ -98,7 +98,7 @@ def conclusion(measured: list[Pair], wanted: set[str]) -> str:
     text = (
         f"**A teacher's answers to unlabelled texts make a student better beyond the interval on {len(better)} of "
         f"{sets} sets ({_listed(better)}), and a student at least {FASTER} times as fast as its teacher is within a "
-        f"point of it on {len(near)} ({_listed(near)}).**"
+        f"point of it on {len(near)} ({_listed(near)})**."
     )
     missing = wanted - {f"{pair.teacher} on {pair.set}" for pair in measured}
     seeds = sorted({len(pair.runs) for pair in measured})

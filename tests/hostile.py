@@ -550,7 +550,7 @@ def _(folder: Path) -> None:
 def save_benign(folder: Path) -> None:
     """Write what the cases change: a model, a run, a recipe with its model, each in a folder of its name."""
     from tiny import save_tiny, tiny_model, tiny_tokenizer
-    from warmstart.pipeline.finetune import save
+    from warmstart.pipeline.saved_model import save
     from warmstart.tasks.classify import TASK
     from warmstart.text.windows import Window
 

@@ -23,14 +23,11 @@ from warmstart.evaluation.records.training import RuleRecord, TrainingRecord, Wi
 from warmstart.inference.engines.torch import TorchEngine
 from warmstart.inference.predictor import Predictor
 from warmstart.models.added_tokens import add_tokens
-from warmstart.models.heads.linear_head import is_sentence_head, split_weights
-from warmstart.models.heads.pooled import encoder_kwargs
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.loading import (
     LoadedModel,
     load_config,
     load_tokenizer,
-    quiet_transformers,
 )
 from warmstart.models.lora import merge_lora
 from warmstart.models.precision import resolve_precision
@@ -42,6 +39,7 @@ from warmstart.pipeline.frozen_features import FeatureWriter, check_slices
 from warmstart.pipeline.linear_probe import ProbedHead, ProbeStart, check_probe
 from warmstart.pipeline.model_start import PROBE, load_start, reused_config, window_of
 from warmstart.pipeline.prepare import Parts, RowEncoder, fit_task
+from warmstart.pipeline.saved_model import save
 from warmstart.pipeline.stage_store import Identity
 from warmstart.pipeline.time_limit import limit_steps
 from warmstart.pipeline.token_probe import TokenProbeStart
@@ -52,13 +50,9 @@ from warmstart.storage.artifacts import checksum, publish, verify
 from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import (
     ArrangesRows,
-    ExtendsModel,
-    HasLinearProbe,
     KnowsTrainingRows,
     TunesOnDev,
-    WritesLibraryFiles,
 )
-from warmstart.tasks.shared.saved_task import SavedTask
 from warmstart.tasks.shared.token_probe import has_token_probe
 from warmstart.text.windows import Truncation, Window
 from warmstart.training.callbacks.early_stopping import OnEvaluate
@@ -72,7 +66,7 @@ from warmstart.training.train import check_training, train
 
 if TYPE_CHECKING:
     from datasets import Dataset
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedTokenizerBase
 
 
 @dataclass(frozen=True)
@@ -93,8 +87,6 @@ class PreparedTraining:
     """The training rows before they were encoded."""
     dev: Table | None
     """Rows for choices made during training."""
-    test: Table | None
-    """Rows that baselines are measured on, beside the model."""
     lora: bool
     frozen: bool
     """Whether the encoder is frozen, and the head trained on its features."""
@@ -118,6 +110,8 @@ class PreparedTraining:
     """How the final model was chosen before this training."""
     monitor: ForgettingMonitor | None = None
     """Measures what the encoder forgets, where the recipe asks for it."""
+    test: Table | None = None
+    """Rows that baselines are measured on, beside the model."""
 
     @property
     def predictor(self) -> Predictor:
@@ -174,7 +168,6 @@ def prepare_training(
         task.read_training_rows(rows)
     settings, read = settings_of(recipe), as_stream(task, rows)
     check_training(TrainingJob(loaded.model, task, tokenizer, read, settings), has_dev="dev" in parts.tables)
-    identity_ = identity(recipe, parts, checksum(path)["sha256"])
     monitor = None
     if recipe.forgetting is not None and processes.is_main_process():
         monitor = make_monitor(recipe, recipe.forgetting, cache or work, parts.findings, progress)
@@ -186,10 +179,9 @@ def prepare_training(
         loaded,
         rows,
         truncation,
-        identity_,
+        identity(recipe, parts, checksum(path)["sha256"]),
         train_rows,
         dev=parts.tables.get("dev"),
-        test=parts.tables.get("test"),
         lora=recipe.layers.lora is not None,
         frozen=frozen,
         features=work / "features.arrow",
@@ -200,6 +192,7 @@ def prepare_training(
         time_limit=recipe.training.time_limit,
         started=started,
         monitor=monitor,
+        test=parts.tables.get("test"),
     )
 
 
@@ -386,19 +379,3 @@ def settings_of(recipe: Recipe) -> Settings:
         seed=recipe.seed,
         trainer=recipe.trainer,
     )
-
-
-def save(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, task: AnyTask, window: Window, folder: Path
-) -> None:
-    """Publish a folder that opens in plain `transformers` and in `warmstart.load`."""
-    with publish(folder) as staging, quiet_transformers():
-        plain = task.plain_model(model) if isinstance(task, ExtendsModel) else model
-        plain.save_pretrained(staging)
-        tokenizer.save_pretrained(staging)
-        if is_sentence_head(plain) and isinstance(task, HasLinearProbe) and window.method == "head":
-            kwargs = encoder_kwargs(plain.config.encoder)
-            split_weights(plain, tokenizer, window.max_tokens, kwargs, staging, window.prompt)
-        if isinstance(task, WritesLibraryFiles):
-            task.write_library_files(model, window, staging)
-        SavedTask.of(task, window).write(staging)

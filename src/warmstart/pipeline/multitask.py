@@ -21,10 +21,11 @@ from warmstart.evaluation.run import ENVIRONMENT
 from warmstart.inference.predictor import Predictor
 from warmstart.models.loading import load_pooler, quiet_transformers
 from warmstart.models.shared_encoder import MultiTaskModel
-from warmstart.pipeline.finetune import PreparedTraining, save
+from warmstart.pipeline.finetune import PreparedTraining
 from warmstart.pipeline.forgetting_monitor import ForgettingMonitor, make_monitor
 from warmstart.pipeline.multitask_recipes import TRAINED, MultitaskStage, PreparedMultitask, prepare_multitask
 from warmstart.pipeline.prepare import Parts
+from warmstart.pipeline.saved_model import save
 from warmstart.pipeline.stage_store import Identity
 from warmstart.recipe import CheckpointOptions, absolute
 from warmstart.runtime import processes

@@ -25,7 +25,7 @@ from warmstart.models.fewer_heads import prune_heads
 from warmstart.models.fewer_layers import remove_blocks
 from warmstart.models.switches import BlocksOff, HeadsOff, Switches
 from warmstart.models.vocabulary import TrimmedVocabulary, trim_embeddings, trim_vocabulary
-from warmstart.pipeline.finetune import save
+from warmstart.pipeline.saved_model import save
 from warmstart.storage.artifacts import republish
 from warmstart.tasks.shared.saved_task import FILE, SavedTask
 

@@ -13,6 +13,7 @@ from warmstart.pipeline.distil import check_teacher
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import DistilOptions, Recipe, make_recipe
 from warmstart.runtime.progress import Progress
+from warmstart.storage.files import open_atomic
 
 TrainBack: TypeAlias = Callable[[Path, Path, Progress], Path]
 """Trains the model of one folder in another, where a stopped training resumes, and gives the folder of the result."""
@@ -69,7 +70,7 @@ def distil(run: RunFolder, texts: Path, columns: Sequence[str]) -> TrainBack:
 def write_texts(rows: Iterable[Row], columns: Sequence[str], path: Path) -> None:
     """Write what the task reads of rows, for a teacher to answer."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
+    with open_atomic(path) as file:
         for row in rows:
             file.write(json.dumps({name: row[name] for name in columns if name in row}) + "\n")
 
