@@ -92,13 +92,17 @@ def page(measured: list[Pair], wanted: set[str]) -> str:
 
 def conclusion(measured: list[Pair], wanted: set[str]) -> str:
     """What the figures come to: the two marks over the sets, and what is missing."""
-    better = {pair.set for pair in measured if pair.difference("without").low > 0}
+    better = [pair for pair in measured if pair.difference("without").low > 0]
+    worse = {
+        f"{pair.student} from {pair.teacher} on {pair.set}" for pair in measured if pair.difference("without").high < 0
+    }
     near = {pair.set for pair in measured if pair.speed >= FASTER and pair.difference("teacher").mean >= -1}
     sets = len({pair.set for pair in measured})
     text = (
-        f"**A teacher's answers to unlabelled texts make a student better beyond the interval on {len(better)} of "
-        f"{sets} sets ({_listed(better)}), and a student at least {FASTER} times as fast as its teacher is within a "
-        f"point of it on {len(near)} ({_listed(near)})**."
+        f"**A teacher's answers to unlabelled texts make the student better beyond the interval in {len(better)} of "
+        f"{len(measured)} pairs, on {len({pair.set for pair in better})} of {sets} sets, and worse in {len(worse)} "
+        f"({_listed(worse)}); a student at least {FASTER} times as fast is within a point of its teacher on "
+        f"{len(near)} ({_listed(near)})**."
     )
     missing = wanted - {f"{pair.teacher} on {pair.set}" for pair in measured}
     seeds = sorted({len(pair.runs) for pair in measured})
