@@ -390,7 +390,9 @@ def schedules() -> str:
     pyplot.close(figure)
     drawing = file.getvalue()[file.getvalue().index("<svg") :].replace("#000000", "currentColor")
     about = "The six learning rate schedules, with 10% warm-up and lr_ratio 32."
-    drawing = drawing.replace("<svg ", f'<svg role="img" aria-label="{about}" style="max-width:100%;height:auto" ', 1)
+    # Glyphs have no colour of their own, and would be black on a dark page.
+    style = "max-width:100%;height:auto;fill:currentColor"
+    drawing = drawing.replace("<svg ", f'<svg role="img" aria-label="{about}" style="{style}" ', 1)
     # Markdown takes a <style> out of an <svg>, which is no block to it, and closes the drawing there; in a <figure>,
     # which is one, all stays as it is.
     return f"<figure>\n{drawing}\n</figure>"
