@@ -131,12 +131,12 @@ def measure(name: str, teacher: str, student: str, seed: int) -> dict[str, Any]:
 
 
 def _over_rows(run: Path, other: Path) -> list[float]:
-    """The 95% interval of the difference of two runs over test rows, in points."""
+    """The 95% interval of the difference of two runs over test rows, in points, and its mean."""
     from warmstart.evaluation.run_result import read_result
     from warmstart.evaluation.statistics import difference_over_rows
 
     one = difference_over_rows(*(read_result(folder, "", 0).scores for folder in (run, other)))
-    return [100 * one.low, 100 * one.high]
+    return [100 * one.low, 100 * one.high, 100 * one.mean]
 
 
 def _fit(name: str, key: str, data: dict[str, str], seed: int, fields: dict[str, Any]) -> Path:

@@ -23,7 +23,8 @@ A teacher is fine-tuned on a few labelled rows (770 of banking77, 800 of rt-pola
 questions of WikiQA). A student, another encoder or the teacher's own layers spread evenly, learns the same rows
 *without* it, or *with* its answers to {RATIO} times as many unlabelled rows. For WikiQA, the teacher is a cross-encoder
 and the student a bi-encoder. Scores are accuracy, for CoNLL-2003 F1, for WikiQA nDCG@20 of the given sentences, in
-points. Intervals in parentheses are over seeds, those *over rows* over test rows (their ends averaged over seeds).
+points. Intervals in parentheses are over seeds, those *over rows* over test rows (their ends averaged over seeds); for
+CoNLL-2003 they are of the mean F1 of a sentence, which differs from the F1 of all. With one seed, the chart has these.
 Speed is texts (for WikiQA, pairs) per second beside the teacher's, on one CPU thread in fp32.
 """
 HEADER = (
@@ -45,17 +46,23 @@ class Pair:
     def scores(self, who: str) -> list[float]:
         return [100 * run[who]["score"] for run in self.runs]
 
+    def change(self, other: str) -> float:
+        """By how much the student's score is higher with the teacher."""
+        return mean(self.scores("with")) - mean(self.scores(other))
+
     def difference(self, other: str) -> MeanEstimate:
-        """How much better the student is with the teacher, over seeds; of one seed, over test rows."""
-        from warmstart.evaluation.statistics import MeanEstimate, difference_over_seeds
+        """How much better the student is with the teacher, over seeds; of one seed, a row of the test rows."""
+        from warmstart.evaluation.statistics import difference_over_seeds
 
         estimate = difference_over_seeds(self.scores("with"), self.scores(other))
-        return estimate if len(self.runs) > 1 else MeanEstimate(estimate.mean, *self.over_rows(other), 1)
+        return estimate if len(self.runs) > 1 else self.over_rows(other)
 
-    def over_rows(self, other: str) -> tuple[float, float]:
-        """The interval over test rows, its ends averaged over seeds."""
-        low, high = zip(*(run[f"over {other}"] for run in self.runs), strict=True)
-        return mean(low), mean(high)
+    def over_rows(self, other: str) -> MeanEstimate:
+        """The difference of a test row with its interval, averaged over seeds."""
+        from warmstart.evaluation.statistics import MeanEstimate
+
+        low, high, middle = (mean(some) for some in zip(*(run[f"over {other}"] for run in self.runs), strict=True))
+        return MeanEstimate(middle, low, high, len(self.runs))
 
     @property
     def speed(self) -> float:
@@ -65,9 +72,9 @@ class Pair:
         scores = [f"{mean(self.scores(who)):.1f}" for who in ("teacher", "without", "with")]
         differences = []
         for other in ("without", "teacher"):
-            one, (low, high) = self.difference(other), self.over_rows(other)
+            one, rows = self.difference(other), self.over_rows(other)
             seeds = f" ({one.low:+.1f} to {one.high:+.1f})" if len(self.runs) > 1 else ""
-            differences += [f"{one.mean:+.1f}{seeds}", f"{low:+.1f} to {high:+.1f}"]
+            differences += [f"{self.change(other):+.1f}{seeds}", f"{rows.low:+.1f} to {rows.high:+.1f}"]
         return [self.set, self.teacher, self.student, str(len(self.runs)), *scores, *differences, f"{self.speed:.1f} ×"]
 
 
@@ -96,7 +103,7 @@ def conclusion(measured: list[Pair], wanted: set[str]) -> str:
     worse = {
         f"{pair.student} from {pair.teacher} on {pair.set}" for pair in measured if pair.difference("without").high < 0
     }
-    near = {pair.set for pair in measured if pair.speed >= FASTER and pair.difference("teacher").mean >= -1}
+    near = {pair.set for pair in measured if pair.speed >= FASTER and pair.change("teacher") >= -1}
     sets = len({pair.set for pair in measured})
     text = (
         f"**A teacher's answers to unlabelled texts make the student better beyond the interval in {len(better)} of "
