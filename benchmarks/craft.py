@@ -12,6 +12,7 @@ import argparse
 from dataclasses import dataclass, field
 from typing import Any
 
+import craft_chart
 from common import finish, weights, write_page
 from craft_sets import CACHE, SETS, data_of
 from tables import ABOUT, Lines, asking, chosen, errors_told, means, table
@@ -178,7 +179,14 @@ def page(found: dict[str, list[Any]]) -> str:
         "schedule with 10% warm-up), and some on top of ten epochs (`longer`). The recipe fields of each variant are "
         "in `benchmarks/craft.py`."
     )
-    parts = [HEADLINE, intro, ABOUT, READING.strip(), *(_table(where, rows) for where, rows in found.items())]
+    parts = [
+        HEADLINE,
+        craft_chart.IMAGE,
+        intro,
+        ABOUT,
+        READING.strip(),
+        *(_table(where, rows) for where, rows in found.items()),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -192,7 +200,9 @@ def main() -> None:
             train(args)
     found = tables()
     if args.write:
-        write_page("craft", "What each piece of the craft is worth", "make results-craft", page(found))
+        text = page(found)
+        craft_chart.draw(text)
+        write_page("craft", "What each piece of the craft is worth", "make results-craft", text)
     finish(
         {
             "runs": {where: len(rows) for where, rows in found.items()},

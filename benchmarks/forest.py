@@ -32,9 +32,9 @@ def forest(
         colour = CLEAR if low > 0 or high < 0 else UNCLEAR
         axes.plot([low, high], [height, height], "-", color=colour, linewidth=1.6)
         axes.plot([mean], [height], "o", color=colour, markersize=5)
-        for end, mark in ((low, "<"), (high, ">")):
-            if most and abs(end) > most:
-                axes.plot([most if end > 0 else -most], [height], mark, color=colour, markersize=5, clip_on=False)
+        for end in (end for end in (low, high) if most and abs(end) > most):
+            place, mark = (most, ">") if end > 0 else (-most, "<")
+            axes.plot([place], [height], mark, color=colour, markersize=5, clip_on=False)
     if most:
         axes.set_xlim(-most, most)
     axes.axvline(0, color="black", linewidth=0.8)
