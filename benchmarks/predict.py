@@ -32,6 +32,7 @@ import torch
 
 import kept
 import warmstart
+from bars import bars
 from common import ROOT, finish, timed, weights, write_page
 from padding import read_texts
 from turns import Turns
@@ -249,6 +250,8 @@ def main() -> None:
         found = kept.by_parts("predict", asked, args.write)
     figures = {"texts": len(texts), **kept.flat(found)}
     if args.write and set(found) == set(PARTS):
+        ratios = {one: figures[f"{one}_of_pipeline"] for one in EVERY}
+        bars(ratios, ROOT / "docs" / "results" / "predict.svg", "times as fast as transformers.pipeline")
         write_page("predict", "Answers beside the bare engine", "make bench-predict", _page(figures))
         KEPT.unlink(missing_ok=True)
     finish(figures)
@@ -259,6 +262,8 @@ def _page(figures: dict[str, Any]) -> str:
     lines = [
         f"In {first}, warmstart has **{figures[f'{first}_of_bare']:.1%}** of the bare engine's speed and is "
         f"**{figures[f'{first}_of_pipeline']} times** as fast as a plain `transformers.pipeline`.",
+        "",
+        "![How many times as fast as a plain pipeline, by precision](predict.svg)",
         "",
         f"{figures['texts']:,} real texts, short and long ones mixed (rt-polarity, banking77, TREC, IMDB), classified",
         "by MiniLM: on one thread, by CPU time, alternating batch by batch. The *bare engine* runs on ideal batches,",
