@@ -92,8 +92,12 @@ def predict_rows(predictor: Predictor, rows: Table, progress: Progress = silent)
         for answer in _search(predictor, rows) or predictor.stream(eval_rows(predictor.task, rows)):
             answers.append(answer)
             bar.advance()
-    wanted = [name for name in predictor.task.metric_columns if name in rows.rows.column_names]
-    return {name: list(rows.column(name)) for name in wanted}, answers
+    return metric_columns(predictor.task, rows), answers
+
+
+def metric_columns(task: AnyTask, rows: Table) -> Columns:
+    """The columns of rows that the task's metrics need."""
+    return {name: list(rows.column(name)) for name in task.metric_columns if name in rows.rows.column_names}
 
 
 def eval_rows(task: AnyTask, rows: Table) -> Iterator[Row]:

@@ -121,6 +121,9 @@ _SELF_ATTN = HeadSize("head_dim", ("self_attn.q_proj", "self_attn.k_proj", "self
 _OFFSET = ArchitectureSpec(
     offset_positions=True, stock_poolings=CLS, stock_dense=StockDense(dropout=True), heads_joined=OUTPUT
 )
+_ROTARY = ArchitectureSpec(
+    head=("pooler",), stock_poolings=CLS, stock_dense=POOLER, heads_joined="self_attn.o_proj", head_size=_SELF_ATTN
+)
 _T5 = ArchitectureSpec(
     embeddings=("block.0.layer.0.SelfAttention.relative_attention_bias",),
     stock_poolings={},
@@ -202,13 +205,7 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
         head_size=_SELF_ATTN,
     ),
     "gpt2": ArchitectureSpec(stock_poolings=LAST, stock_dropout=False, heads_joined="attn.c_proj"),
-    "gte": ArchitectureSpec(
-        head=("pooler",),
-        stock_poolings=CLS,
-        stock_dense=POOLER,
-        heads_joined="self_attn.o_proj",
-        head_size=_SELF_ATTN,
-    ),
+    "gte": _ROTARY,
     "llama": ArchitectureSpec(
         stock_poolings=LAST, stock_dropout=False, heads_joined="self_attn.o_proj", head_size=_SELF_ATTN
     ),
@@ -221,13 +218,7 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
     ),
     "mpnet": replace(_OFFSET, heads_joined="attention.attn.o"),
     "mt5": replace(_T5, encoder_class="MT5EncoderModel"),
-    "nomic_bert": ArchitectureSpec(
-        head=("pooler",),
-        stock_poolings=CLS,
-        stock_dense=POOLER,
-        heads_joined="self_attn.o_proj",
-        head_size=_SELF_ATTN,
-    ),
+    "nomic_bert": _ROTARY,
     "opt": ArchitectureSpec(
         head=("final_layer_norm", "project_out"),
         stock_poolings=LAST,

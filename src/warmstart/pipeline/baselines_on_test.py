@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from warmstart.data.table import Table
-from warmstart.evaluation.evaluate import measure, predict_rows
-from warmstart.evaluation.predictions import Columns
+from warmstart.evaluation.evaluate import measure, metric_columns, predict_rows
 from warmstart.evaluation.records.linear_probe import OnTestRows
 from warmstart.evaluation.statistics import over_rows
 from warmstart.inference.predictor import Predictor
@@ -26,17 +25,12 @@ def some_test_rows(test: Table) -> Table:
 def predictor_on_test(predictor: Predictor, test: Table) -> OnTestRows | None:
     """The score of a model on some test rows; None where it is undefined."""
     rows = some_test_rows(test)
-    return score_on_test(predictor.task, rows, *predict_rows(predictor, rows), of_rows=len(test))
+    return score_on_test(predictor.task, rows, predict_rows(predictor, rows)[1], of_rows=len(test))
 
 
-def score_on_test(
-    task: AnyTask, rows: Table, columns: Columns, answers: Sequence[Answer], of_rows: int
-) -> OnTestRows | None:
-    """The headline of answers to test rows, with its interval over rows where it is their mean.
-
-    Args:
-        columns: What the task's metrics need, as `predict_rows` gives it.
-    """
+def score_on_test(task: AnyTask, rows: Table, answers: Sequence[Answer], of_rows: int) -> OnTestRows | None:
+    """The headline of answers to test rows, with its interval over rows where it is their mean."""
+    columns = metric_columns(task, rows)
     value = measure(task, rows, columns, list(answers))[task.headline]
     if value is None:
         return None

@@ -125,6 +125,11 @@ class PreparedTraining:
         return self.frozen and self.probe and self.settings.epochs is None and self.settings.max_steps is None
 
     @property
+    def probe_answers_test(self) -> bool:
+        """Whether the probe is measured on test rows: it is not the model itself, and reads no long texts in slices."""
+        return self.probe and not self.is_solved and self.test is not None and self.window.method != "slices"
+
+    @property
     def has_choice(self) -> bool:
         """Whether the weights before training count for the model that the run ends with."""
         return self.probe and not self.is_solved and self.final_model in {"dev", WEIGHT_AVERAGE}
@@ -328,7 +333,7 @@ def _features(ready: PreparedTraining, folder: Path, progress: Progress) -> tupl
     features = rows if ready.frozen else None
     given = writer, ready.train, ready.rows, features, ready.features, ready.settings.seed, ready.window, ready.test
     kind = TokenProbeStart if has_token_probe(ready.task) else ProbeStart
-    start = kind(*given, is_model=ready.is_solved)
+    start = kind(*given, answers_test=ready.probe_answers_test)
     return rows, ProbedHead(start, start.solve(folder, progress))
 
 

@@ -82,7 +82,7 @@ class ProbeStart:
         path: Where features that are computed are written.
         window: How texts are read.
         test: Rows on which the baselines are measured beside the model; None for none.
-        is_model: Whether the probe is the model itself, which is measured as such.
+        answers_test: Whether the probe answers those rows, as `PreparedTraining.probe_answers_test` says.
     """
 
     writer: FeatureWriter
@@ -93,7 +93,7 @@ class ProbeStart:
     seed: int
     window: Window
     test: Table | None = None
-    is_model: bool = False
+    answers_test: bool = False
 
     def solve(self, folder: Path, progress: Progress) -> ProbeRecord:
         """Put the probe's solution into the head: the one published in the run's folder, or a new one."""
@@ -193,13 +193,11 @@ class ProbeStart:
         kind, others = cast(HasLinearProbe, task).probe_kind, list(rows.column("text"))
         outputs = predict_others(texts, labels, kind, self.writer.model.num_labels, others)
         answers = task.decode({"logits": torch.from_numpy(outputs)}, ())
-        wanted = [name for name in task.metric_columns if name in rows.rows.column_names]
-        columns = {name: list(rows.column(name)) for name in wanted}
-        return score_on_test(task, rows, columns, answers, of_rows=len(self.test))
+        return score_on_test(task, rows, answers, of_rows=len(self.test))
 
     def _on_test(self, probe: LinearProbe) -> OnTestRows | None:
-        """The probe's score on test rows; None where there are none, or where reading them takes too long."""
-        if self.test is None or self.is_model or self.window.method == "slices":
+        """The probe's score on test rows; None where it does not answer them."""
+        if self.test is None or not self.answers_test:
             return None
         return predictor_on_test(self._predictor(probe), self.test)
 

@@ -25,7 +25,7 @@ from warmstart.evaluation.evaluate import evaluate
 from warmstart.inference.predictor import Predictor
 from warmstart.inference.search import searches_documents
 from warmstart.options import Values
-from warmstart.pipeline.baselines_on_test import MOST
+from warmstart.pipeline.baselines_on_test import some_test_rows
 from warmstart.pipeline.finetune import PreparedTraining, finetune, prepare_training
 from warmstart.pipeline.prepare import Parts, read_rows
 from warmstart.plan.cost_curve import BatchShape, batch_shapes, evenly_spaced
@@ -128,7 +128,7 @@ def run_trial(recipe: Recipe, folder: Path) -> TrialRun:
         steps[1:] or steps,  # the first one warms up
         float(more) * (features[-1].time - features[0].time) if features else 0.0,
         ended - ticks[-1].time,
-        _evaluation_seconds(parts, run, clock, _baseline_rows(ready)),
+        _evaluation_seconds(parts, run, clock, ready.probe_answers_test),
         peak_gb(),
         ticks[-2].memory_gb,
     )
@@ -177,14 +177,7 @@ def _plain(settings: Settings, epochs: int, dropout_kernel: str) -> Settings:
     )
 
 
-def _baseline_rows(ready: PreparedTraining) -> int:
-    """The test rows that the linear probe answers, as the model does later."""
-    if not ready.probe or ready.is_solved or ready.test is None or ready.window.method == "slices":
-        return 0
-    return min(len(ready.test), MOST)
-
-
-def _evaluation_seconds(parts: Parts, run: Path, clock: Clock, baseline_rows: int) -> float:
+def _evaluation_seconds(parts: Parts, run: Path, clock: Clock, probed: bool) -> float:
     """Seconds to load the model and evaluate it on all dev and test rows, extrapolated from some of them."""
     began = time.time()
     rows = {name: part for name, part in parts.tables.items() if name != "train"}
@@ -200,7 +193,7 @@ def _evaluation_seconds(parts: Parts, run: Path, clock: Clock, baseline_rows: in
         evaluate(predictor, sample, progress=clock)
         # All documents are candidates, so some queries cost what all do.
         every = part.documents is not None and searches_documents(predictor.task, True)
-        count = len(part) + (baseline_rows if name == "test" else 0)
+        count = len(part) + (len(some_test_rows(part)) if probed and name == "test" else 0)
         total += (time.time() - began) * (1 if every else count / len(sample))
     return total
 

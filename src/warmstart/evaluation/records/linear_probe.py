@@ -48,7 +48,7 @@ class TfidfRecord:
     @property
     def sentence(self) -> str:
         """What a user is told."""
-        score = _score(self.metric, self.value, self.half_width, self.folds)
+        score = replace(self, on_test=None).score
         return f"TF-IDF + linear SVM, without an encoder: {score}, {self.seconds:.0f} s"
 
 
@@ -83,9 +83,8 @@ class ProbeRecord:
     def sentence(self) -> str:
         """What a user is told."""
         sample = "" if self.rows == self.of_rows else f", on {self.rows:,} of {self.of_rows:,} rows"
-        return (
-            f"linear probe ({self.method} on frozen features): {self._cross_validated()}{sample}, {self.seconds:.0f} s"
-        )
+        score = replace(self, on_test=None).score
+        return f"linear probe ({self.method} on frozen features): {score}{sample}, {self.seconds:.0f} s"
 
     @property
     def score(self) -> str:
@@ -94,9 +93,6 @@ class ProbeRecord:
             known = f"{self.metric} {self.on_test.value:.3f} on {self.on_test.where}; " if self.on_test else ""
             return f"{known}too few rows for cross-validation"
         return _score(self.metric, self.value, self.half_width, self.folds, self.on_test)
-
-    def _cross_validated(self) -> str:
-        return replace(self, on_test=None).score
 
 
 def _score(metric: str, value: float, half_width: float | None, folds: int, on_test: OnTestRows | None = None) -> str:
