@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 import warmstart
 from small import FAST, reviews
 from test_resume import Crash, Trouble, crash
-from tiny import save_tiny
+from tiny import declare_pooling, save_tiny
 from warmstart.cli.main import app
 from warmstart.errors import RecipeError
 from warmstart.evaluation.run import RunFolder
+from warmstart.models.sentence_transformers_folder import declared_pooling
 from warmstart.pipeline import run_recipe
 from warmstart.pipeline.reuse import reuse_finetuning
 from warmstart.pipeline.run_recipe import plan_stages
@@ -64,6 +65,22 @@ def test_a_fine_tuning_starts_where_the_stage_before_it_ended(fit, cache, encode
     assert 0 <= told["metrics"]["test"]["accuracy"] <= 1
     assert (run.folder / "stages/02-finetune/history.json").is_file()
     assert run.training.steps > 0
+
+
+@pytest.mark.parametrize("stage", ["pretrain", "multitask"])
+def test_a_stage_does_not_forget_how_the_encoder_is_pooled(stage, fit, cache, files, tmp_path):
+    encoder = save_tiny(tmp_path / "first-token")
+    declare_pooling(encoder, {"pooling_mode_cls_token": True})
+    other = make_recipe({"task": "classify", "model": str(encoder), "data.train": files["train"]})
+    (tmp_path / "other.yaml").write_text(other.yaml())
+    together = {"with": [str(tmp_path / "other.yaml")], "training": LEARN["training"]}
+    run = fit("run", model=str(encoder), stages=[PRETRAIN if stage == "pretrain" else {"multitask": together}])
+    [kept_stage] = kept(cache, stage)
+    assert declared_pooling(str(kept_stage / "model")) == "cls"
+    assert json.loads((run.model / "config.json").read_text())["pooling"] == "cls"
+    SentenceTransformer = pytest.importorskip("sentence_transformers").SentenceTransformer
+    vector = SentenceTransformer(str(kept_stage / "model"), device="cpu").encode("a good film")
+    assert vector.shape == (32,)
 
 
 def test_ten_fine_tunings_share_one_stage(fit, cache):

@@ -224,7 +224,11 @@ def tiny_japanese(folder: str | Path, words: str = "mecab", subwords: str = "wor
 
 def declare_mean_pooling(folder: str | Path) -> None:
     """Say in an encoder's folder, as sentence-transformers does, that its tokens are pooled by their mean."""
-    modes = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}
+    declare_pooling(folder, {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False})
+
+
+def declare_pooling(folder: str | Path, modes: dict[str, bool]) -> None:
+    """Say in an encoder's folder, as sentence-transformers does, how its tokens are pooled."""
     (Path(folder) / "1_Pooling").mkdir()
     config = json.dumps({"word_embedding_dimension": 32, **modes})
     (Path(folder) / "1_Pooling" / "config.json").write_text(config, encoding="utf-8")

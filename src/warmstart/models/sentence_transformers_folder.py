@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from transformers.utils import cached_file
 
@@ -16,8 +17,12 @@ from warmstart.errors import ModelError
 from warmstart.storage.files import write_text
 from warmstart.storage.json_files import read_object
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
 POOLING = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens", "last": "lasttoken"}
 """Our names of poolings, and its names."""
+_POOLING_FILE = "1_Pooling/config.json"
 _MODULES = {"": "Transformer", "1_Pooling": "Pooling"}
 _NORMALIZE = {"2_Normalize": "Normalize"}
 PROMPTS_FILE = "config_sentence_transformers.json"
@@ -64,7 +69,7 @@ def write_sentence_files(
                 "prompts": dict(prompts),
                 "similarity_fn_name": embedding.distance_metric,
             },
-            "1_Pooling/config.json": _pooling(embedding.size, embedding.pooling),
+            _POOLING_FILE: _pooling(embedding.size, embedding.pooling),
             **{f"{name}/config.json": {} for name in normalize},
         },
     )
@@ -102,7 +107,7 @@ def write_head_files(
             "modules.json": _modules({TRANSFORMER: "Transformer", "1_Pooling": "Pooling", DENSE: "Dense"}),
             f"{TRANSFORMER}/sentence_bert_config.json": _transformer(max_tokens, encoder_kwargs),
             PROMPTS_FILE: {**prompts, "similarity_fn_name": None},
-            "1_Pooling/config.json": _pooling(head.size, head.pooling),
+            _POOLING_FILE: _pooling(head.size, head.pooling),
             f"{DENSE}/config.json": {
                 "in_features": head.size,
                 "out_features": head.labels,
@@ -111,6 +116,14 @@ def write_head_files(
             },
         },
     )
+
+
+def keep_pooling(encoder: PreTrainedModel, folder: Path) -> None:
+    """Write beside an encoder that was trained further how its tokens are pooled, if what it comes from says so."""
+    pooling = declared_pooling(encoder.name_or_path) if encoder.name_or_path else None
+    if pooling is not None:
+        size = encoder.config.hidden_size
+        _write_files(folder, {"modules.json": _modules(_MODULES), _POOLING_FILE: _pooling(size, pooling)})
 
 
 def _modules(names: Mapping[str, str]) -> list[dict[str, object]]:
@@ -157,7 +170,7 @@ def declared_pooling(model: str) -> str | None:
     Args:
         model: A folder, or a name on the Hugging Face Hub.
     """
-    path = optional_file(model, "1_Pooling/config.json")
+    path = optional_file(model, _POOLING_FILE)
     if path is None:
         return None
     values = read_object(Path(path), ModelError)

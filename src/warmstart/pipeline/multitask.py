@@ -20,6 +20,7 @@ from warmstart.evaluation.records.training import MultitaskTrainingRecord, TaskT
 from warmstart.evaluation.run import ENVIRONMENT
 from warmstart.inference.predictor import Predictor
 from warmstart.models.loading import load_pooler, quiet_transformers
+from warmstart.models.sentence_transformers_folder import keep_pooling
 from warmstart.models.shared_encoder import MultiTaskModel
 from warmstart.pipeline.finetune import PreparedTraining
 from warmstart.pipeline.forgetting_monitor import ForgettingMonitor, make_monitor
@@ -195,6 +196,7 @@ def _save_encoder(prepared: PreparedMultitask, encoder: PreTrainedModel, folder:
     with publish(folder) as staging, quiet_transformers():
         encoder.save_pretrained(staging)
         tokenizer.save_pretrained(staging)
+        keep_pooling(encoder, staging)
 
 
 def _save_head(ready: PreparedTraining, folder: Path, progress: Progress) -> None:

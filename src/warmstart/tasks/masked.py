@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from warmstart.data.schema import Column, Row, Schema, Value
 from warmstart.models.language_model import add_pair_head, check_carried_state, check_causal, reads_backward
+from warmstart.models.sentence_transformers_folder import keep_pooling
 from warmstart.tasks.base import Answer, Batch, Columns, Input, LossFunction, Outputs, Task
 from warmstart.tasks.shared.documents import DocumentFeature, documents, pairs, segmenter, windows
 from warmstart.tasks.shared.masked_options import MaskedOptions
@@ -128,6 +129,14 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
 
     def plain_model(self, model: PreTrainedModel) -> PreTrainedModel:
         return model  # the head of pairs is part of it
+
+    def write_library_files(self, model: PreTrainedModel, window: Window, folder: Path) -> None:
+        """What comes next reads the encoder as its authors did."""
+        keep_pooling(model, folder)
+
+    @staticmethod
+    def library_usage(folder: Path) -> None:
+        return None  # it is no encoder of sentences before it is trained on
 
     # Rows to features.
 
