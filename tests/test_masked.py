@@ -33,7 +33,7 @@ DOCUMENTS = [
     "Bob was in Tokyo. Food there was great.",
 ]
 NO_HEAD = dict.fromkeys(
-    ("xlnet", "gpt2", "t5", "mt5", "opt", "llama", "awd-lstm", "mamba", "mamba2", "rwkv", "recurrent_gemma"),
+    ("xlnet", "gpt2", "t5", "mt5", "opt", "llama", "awd-lstm", "mamba", "mamba2", "rwkv", "recurrent_gemma", "xlstm"),
     "transformers has no head for masked tokens on it",
 )
 
@@ -345,7 +345,7 @@ def test_a_long_document_is_measured_in_all_its_windows(tmp_path):
     assert all(len(fill) == 5 for fill in answers[0]["fills"])
 
 
-@pytest.mark.parametrize("name", ["gpt2", "opt", "llama"])
+@pytest.mark.parametrize("name", ["gpt2", "opt", "llama", "xlstm"])
 def test_every_next_token(name, tmp_path):
     import transformers
 

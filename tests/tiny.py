@@ -98,14 +98,25 @@ ARCHITECTURES: dict[str, Architecture] = {
     "mamba2": replace(
         _NO_HEAD, config={"state_size": 8, "num_heads": 8, "head_dim": 8, "n_groups": 2, "chunk_size": 16}
     ),
-    "rwkv": replace(_NO_HEAD, config={"attention_hidden_size": 32, "context_length": 512, "use_cache": False}),
+    "rwkv": replace(_NO_HEAD, config={"attention_hidden_size": 32, "context_length": 512}),
     "recurrent_gemma": replace(
         _NO_HEAD,
         config={"num_key_value_heads": 1, "head_dim": 8, "lru_width": 32, "attention_window_size": 16},
         padding="left",
     ),
+    # In half precision, its kernel would differ with the batch.
+    "xlstm": replace(
+        _NO_HEAD,
+        config={
+            "hidden_size": 64,
+            "qk_dim_factor": 1.0,
+            "num_heads": 4,
+            "autocast_kernel_dtype": "float32",
+            "chunk_size": 16,
+        },
+    ),
 }
-NO_ATTENTION = ("awd-lstm", "mamba", "mamba2", "rwkv", "recurrent_gemma")
+NO_ATTENTION = ("awd-lstm", "mamba", "mamba2", "rwkv", "recurrent_gemma", "xlstm")
 """Recurrent models: they have no attention, or not in every block."""
 
 

@@ -11,7 +11,7 @@ from tiny import ARCHITECTURES, save_tiny
 from warmstart.errors import ModelError, RecipeError
 
 NO_CHOICE = {"deberta", "eurobert", "nomic_bert", "gpt2", "t5", "mt5", "gte", "opt", "llama", "awd-lstm"}
-NO_CHOICE |= {"mamba", "mamba2", "rwkv", "recurrent_gemma"}
+NO_CHOICE |= {"mamba", "mamba2", "rwkv", "recurrent_gemma", "xlstm"}
 """transformers has no head to choose for these."""
 OTHERS = set(ARCHITECTURES) - set(ELSEWHERE)
 QUICK = {"training": {"max_steps": 2, "batch_size": 8, "precision": "fp32"}, "window.max_tokens": 48}

@@ -14,7 +14,17 @@ from warmstart.models import architectures
 from warmstart.models.layer_map import LayerMap
 
 LABELS = 7  # no other size in the tiny models, so that a classifier is known by its shape
-FOLLOWS_THE_BLOCKS = {"pooler", "norm", "final_norm", "final_layer_norm", "ln_f", "ln_out", "norm_f", "project_out"}
+FOLLOWS_THE_BLOCKS = {
+    "pooler",
+    "norm",
+    "final_norm",
+    "final_layer_norm",
+    "ln_f",
+    "ln_out",
+    "norm_f",
+    "out_norm",
+    "project_out",
+}
 MASKED = [
     "bert",
     "roberta",
@@ -40,7 +50,8 @@ def build(name, head, **changes):
 
 def run(model, name):
     pairs = ["who is alice?", "where is it"], ["alice lives in paris.", "the book was in tokyo"]
-    return model(**tiny_tokenizer(name)(*pairs, padding=True, return_tensors="pt"))
+    stateless = {"use_cache": False} if architectures.spec_of(model.config).writes_state else {}
+    return model(**tiny_tokenizer(name)(*pairs, padding=True, return_tensors="pt"), **stateless)
 
 
 def backward(model, name):

@@ -35,7 +35,7 @@ def test_it_opens_in_sentence_transformers_and_gives_the_logits(architecture, tm
     encoder = str(save_tiny(tmp_path / "encoder", architecture))
     run = fit(encoder, "classify", tmp_path / "run", **HEAD, **{"head.pooling": "mean"})
     # The library gives no token global attention, and pads on the side where these would read it.
-    if architecture in {"longformer", "rwkv", "recurrent_gemma"}:
+    if architecture in {"longformer", "rwkv", "recurrent_gemma", "xlstm"}:
         assert (run.model / "model.safetensors").is_file()
         return
     other = library.SentenceTransformer(str(run.model))

@@ -99,6 +99,8 @@ class ArchitectureSpec:
     """Its blocks are built like BERT's, so that the last one can be computed for the first token alone."""
     reads_padding: bool = False
     """It has no use for the attention mask, so that padding must come after all tokens."""
+    writes_state: bool = False
+    """It writes its state into a cache in place, unless `use_cache` is off, and gradients cannot pass through that."""
     global_first_token: bool = False
     """Its first token has global attention only if a `global_attention_mask` asks for it."""
     heads_joined: str = ""
@@ -229,13 +231,14 @@ ARCHITECTURES: dict[str, ArchitectureSpec] = {
     "recurrent_gemma": replace(_NO_HEAD, reads_padding=True, blocks_differ=True),
     "roberta": replace(_OFFSET, first_token_block=True),
     "roberta-prelayernorm": _OFFSET,
-    "rwkv": replace(_NO_HEAD, reads_padding=True),
+    "rwkv": replace(_NO_HEAD, reads_padding=True, writes_state=True),
     "t5": replace(_T5, encoder_class="T5EncoderModel"),
     "xlm-roberta": replace(_OFFSET, first_token_block=True),
     "xlm-roberta-xl": _OFFSET,
     "xlnet": ArchitectureSpec(  # it joins its heads by a bare parameter, which no hook can reach
         stock_poolings={"last": {"summary_type": "last"}}, stock_dense=StockDense("summary_activation")
     ),
+    "xlstm": replace(_NO_HEAD, reads_padding=True, writes_state=True),
 }
 """By the `model_type` of the configuration."""
 

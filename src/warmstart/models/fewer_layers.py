@@ -14,6 +14,8 @@ from warmstart.models.layer_map import LayerMap
 
 PLACES = ("layer_idx", "layer_id")
 """Attributes in which a module holds the number of its block."""
+COUNTS = ("num_blocks",)
+"""Attributes of a config with the number of blocks, beside `num_hidden_layers`."""
 PER_BLOCK = ("layer_types", "attention_window")
 """Attributes of a config that have a value for each block."""
 LayerChoice: TypeAlias = Literal["lowest", "spread"]
@@ -73,6 +75,9 @@ def _keep(model: nn.Module, blocks: list[nn.Module], kept: Sequence[int]) -> Non
                     setattr(part, name, place)
     for config in _configs_of(model, blocks):
         config.num_hidden_layers = len(kept)
+        for name in COUNTS:
+            if getattr(config, name, None) == len(blocks):
+                setattr(config, name, len(kept))
         for name in PER_BLOCK:
             values = getattr(config, name, None)
             if isinstance(values, list) and len(values) == len(blocks):

@@ -36,7 +36,8 @@ def hidden_states(
         order = reading_order(arguments["input_ids"], arguments["attention_mask"])
     if order is not None:
         arguments = {name: tensor.gather(1, order) for name, tensor in arguments.items()}
-    outputs = encoder(**arguments, output_hidden_states=all_layers, return_dict=True)
+    stateless = {"use_cache": False} if spec_of(encoder.config).writes_state else {}
+    outputs = encoder(**arguments, **stateless, output_hidden_states=all_layers, return_dict=True)
     states: Sequence[torch.Tensor] = outputs.hidden_states if all_layers else (outputs.last_hidden_state,)
     return states if order is None else [put_back(layer, order) for layer in states]
 

@@ -126,8 +126,14 @@ def check_carried_state(model: PreTrainedModel) -> None:
         )
 
 
-def check_causal(model: PreTrainedModel) -> None:
-    """Refuse an encoder in which a token attends to those after it: it could copy what it is to predict."""
+def prepare_causal(model: PreTrainedModel) -> None:
+    """Refuse an encoder in which a token attends to those after it: it could copy what it is to predict.
+
+    One that writes its state in place, through which gradients cannot pass, is told not to; generating has a setting of
+    its own.
+    """
+    if spec_of(model.config).writes_state:
+        model.config.use_cache = False
     ids = torch.arange(1, 9, device=model.device).unsqueeze(0)
     other = torch.cat([ids[:, :-1], ids[:, :1]], dim=1)
     if reads_backward(model):

@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional as F
 
 from warmstart.data.schema import Column, Row, Schema, Value
-from warmstart.models.language_model import add_pair_head, check_carried_state, check_causal, reads_backward
+from warmstart.models.language_model import add_pair_head, check_carried_state, prepare_causal, reads_backward
 from warmstart.models.sentence_transformers_folder import keep_pooling
 from warmstart.tasks.base import Answer, Batch, Columns, Input, LossFunction, Outputs, Task
 from warmstart.tasks.shared.documents import DocumentFeature, documents, pairs, segmenter, windows
@@ -119,7 +119,7 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
 
     def extend_model(self, model: PreTrainedModel, folder: Path | None) -> PreTrainedModel:
         if self.options.objective == "clm":
-            check_causal(model)
+            prepare_causal(model)
             self.reads_backward = reads_backward(model)
         if self.bptt:
             check_carried_state(model)
