@@ -114,8 +114,7 @@ def _rows(some: list[Row]) -> list[Row]:
 def measure(name: str, teacher: str, student: str, seed: int) -> dict[str, Any]:
     """The teacher's figures, and those of a student with it and without it."""
     data = files(name)
-    kind = {"task.encoder": "cross"} if SETS[name][0] == "rank" else {}
-    taught = _fit(name, f"{name}-{teacher}-{seed}", data, seed, {"model": _encoder(teacher), **kind})
+    taught = _fit(name, f"{name}-{teacher}-{seed}", data, seed, {"model": _encoder(teacher)})
     if student.startswith("own-"):
         layers = {"num_layers": 2 if TINY else int(student.removeprefix("own-")), "layer_choice": "spread"}
         start: dict[str, Any] = {"model": str(taught / "model"), "layers": layers}
@@ -213,8 +212,6 @@ def main() -> None:
         for name in chosen(args.sets, SETS):
             for teacher in chosen(args.teachers, TEACHERS):
                 for student in chosen(args.students, STUDENTS):
-                    if SETS[name][0] == "rank" and student.startswith("own-"):
-                        continue  # a cross-encoder's layers are no bi-encoder's
                     key = f"{name} {teacher} {student} {seed}"
                     if key not in figures:
                         figures[key] = measure(name, teacher, student, seed)

@@ -15,7 +15,7 @@ from warmstart.errors import RecipeError
 from warmstart.plan.plan import plan
 from warmstart.recipe import make_recipe
 from warmstart.tasks.shared import ranking_losses as losses
-from warmstart.tasks.shared.taught_rankings import logit, logit_matrix, split_rows, taught_rows
+from warmstart.tasks.shared.taught_rankings import logit, logit_matrix, taught_rows, teacher_logits
 
 WORDS = ["film", "book", "food", "movie", "story", "actor"]
 SHORT = {
@@ -90,15 +90,18 @@ def test_the_best_document_of_a_query_stands_beside_each_other_one():
         "document": ["1", "2", "3", "4", "5", "1", "1", "9"],
         "teacher_score": [None, None, 0.2, 0.9, 0.4, 0.5, 0.6, 0.1],
     }
-    labelled, scored = split_rows(columns)
-    assert (labelled, scored) == ([0, 1], [2, 3, 4, 5, 6, 7])
+    logits = teacher_logits(columns, 20)
+    assert [value is None for value in logits] == [True] * 2 + [False] * 6
     for size, expected in ((1, [["3"], ["5"]]), (2, [["3", "5"]])):
-        rows, notes = taught_rows(columns, scored, size)
+        rows, notes = taught_rows(columns, logits, size)
         assert [(row.row, row.negatives) for row in rows] == [(3, others) for others in expected]
         assert rows[0].logits[:2] == pytest.approx([logit(0.9), logit(0.2)])
         assert "2 queries have one document, and are left out" in notes  # the same one twice is one
     with pytest.raises(RecipeError, match="no query has two documents"):
-        taught_rows(columns, [7], 1)
+        taught_rows(columns, [None] * 7 + [0.1], 1)
+    assert teacher_logits({**columns, "teacher_score": [None, 0.5]}, 20) == [None, 0.0]
+    assert teacher_logits({"query": ["a", "a"], "teacher_similarity": [None, 0.5]}, 20) == [None, 10.0]
+    assert teacher_logits({"query": ["a"]}, 20) is None
 
 
 def test_margin_mse_is_the_squared_error_of_the_margins():
@@ -150,6 +153,27 @@ def test_a_bi_encoder_learns_the_margins_of_a_cross_encoder(student, teacher, tm
     assert teacher.metrics["test"]["ndcg_20"] > 0.5
 
 
+def test_a_bi_encoder_learns_the_margins_of_another(student, encoder, data, tmp_path):
+    given = {"task": SHORT["task"], "train": data["train"], "test": data["test"]}
+    large = warmstart.fit(model=encoder, out=tmp_path / "large", training=FAST["training"], **given)
+    training = {**FAST["training"], "epochs": 40}
+    done = student("run", distil={"teacher": str(large.folder)}, training=training)
+    rows = answers_in(tmp_path / "cache-run")
+    pairs = [(row["query"], row["document"]) for row in rows[:36]]
+    taught = torch.tensor([row["score"] for row in rows[:36]]).reshape(-1, 3)
+    assert taught.flatten().tolist() == pytest.approx([one["score"] for one in large.predict(pairs)], abs=1e-5)
+    learned, plain = (
+        torch.tensor([answer["score"] for answer in run.predict(pairs)]).reshape(-1, 3)
+        for run in (done, warmstart.fit(model=encoder, out=tmp_path / "plain", **_plain(done, training)))
+    )
+
+    def error(scores):
+        margins = (scores[:, :1] - scores) - (taught[:, :1] - taught)
+        return margins.square().mean().item()
+
+    assert error(learned) < 0.5 * error(plain)
+
+
 def _plain(run, training):
     """The same training without the teacher."""
     data = run.recipe.data
@@ -199,8 +223,9 @@ def test_what_cannot_teach_or_be_taught_is_refused_in_words(student, encoder, da
     with pytest.raises(RecipeError, match=r"a cross-encoder cannot; set encoder: bi"):
         student("run", task={"name": "rank", "encoder": "cross"})
     bi = warmstart.fit(model=encoder, train=data["train"], test=data["test"], out=tmp_path / "bi", **SHORT)
-    with pytest.raises(RecipeError, match=r"stages\.distil\.teacher: found a bi-encoder, expected a cross-encoder"):
-        student("run", distil={"teacher": str(bi.folder)})
+    euclidean = {**SHORT["task"], "loss": "triplet", "distance_metric": "euclidean"}
+    with pytest.raises(RecipeError, match=r"a bi-encoder that compares by cosine.*set task\.distance_metric: cosine"):
+        student("run", distil={"teacher": str(bi.folder)}, task=euclidean)
     alone = write(tmp_path / "alone.jsonl", [{"query": "who", "document": document("film")}])
     with pytest.raises(RecipeError, match=r"stages\.distil\.texts: no query has two documents"):
         student("run", distil={"texts": alone})

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -50,7 +51,7 @@ def check_vectors(options: DistilOptions, recipe: Recipe, parts: Parts) -> None:
 
 def distil_identity(options: DistilOptions, recipe: Recipe) -> Identity:
     """All that affects the teacher's answers, by dotted name; refuses a teacher of another task."""
-    check_teacher(options, recipe)
+    columns = check_teacher(options, recipe)
     source = texts_source(options, recipe)
     reading = {name: value for name, value in asdict(source).items() if name not in {"files", "queries", "documents"}}
     return {
@@ -58,6 +59,7 @@ def distil_identity(options: DistilOptions, recipe: Recipe) -> Identity:
         "distil.texts": {name: checksum(path)["sha256"] for name, path in _files(source.files[0]).items()},
         **{f"distil.{name}": value for name, value in reading.items()},
         **{f"distil.{name}": getattr(options, name) for name in ("engine", "precision", "rows_per_shard")},
+        "distil.columns": columns,
         "threads": torch.get_num_threads(),
         **({"distil.vectors": True} if options.match == "both" else {}),
     }
@@ -84,7 +86,8 @@ def answer_texts(options: DistilOptions, recipe: Recipe, folder: Path, progress:
         for path in sorted(work.glob("group-*/*.parquet")):
             if not path.name.endswith(".aside.parquet") and pq.read_metadata(path).num_rows:
                 link_or_copy(path, staging / ANSWERS / f"{path.parent.name}-{path.name}")
-        write_json(staging / COUNTS, {name: manifest[name] for name in ("rows", "answered", "set_aside", "cut")})
+        counts = {name: manifest[name] for name in ("rows", "answered", "set_aside", "cut")}
+        write_json(staging / COUNTS, {**counts, "columns": check_teacher(options, recipe)})
     discard(work)
 
 
@@ -148,7 +151,9 @@ def _columns_of_both(
     task: AnyTask, schema: Schema, labelled: Table, taught: Table
 ) -> tuple[list[str], dict[str, tuple[str, Callable[[object], object]]]]:
     """The columns of labelled and taught rows together, and what those follow from that one of them lacks."""
-    numbers = _number_columns(task, schema)
+    assert isinstance(task, LearnsFromAnswers)
+    own = taught.rows.column_names
+    numbers = [name for name in type(task).taught_columns if name in own and name not in schema.names]
     inputs = [name for name in labelled.rows.column_names if numbers or name not in schema.answers]
     known = {*taught.rows.column_names, *inputs}
     names = [name for name in (*schema.names, *numbers) if name in known]
@@ -173,8 +178,8 @@ def without_shared(
     return texts, shared
 
 
-def check_teacher(options: DistilOptions, recipe: Recipe) -> None:
-    """Refuse a task that cannot be distilled, and a teacher of another one."""
+def check_teacher(options: DistilOptions, recipe: Recipe) -> list[str]:
+    """The columns that are learned from; refuses a task that cannot be distilled, and a teacher of another one."""
     kind = tasks.find(recipe.task.name)
     if not learns_from_answers(kind):
         able = [name for name in tasks.names() if learns_from_answers(tasks.find(name))]
@@ -183,7 +188,8 @@ def check_teacher(options: DistilOptions, recipe: Recipe) -> None:
     if (taught := saved.task) != recipe.task.name:
         raise RecipeError(f"stages.distil.teacher: {options.teacher} is of task {taught}, expected {recipe.task.name}")
     if issubclass(kind, ChecksTeacher):
-        kind.check_teacher(tasks.options_of(recipe.task.name, recipe.task.options), saved.options)
+        return kind.check_teacher(tasks.options_of(recipe.task.name, recipe.task.options), saved.options)
+    return list(cast(type[LearnsFromAnswers], kind).taught_columns)
 
 
 def texts_source(options: DistilOptions, recipe: Recipe) -> Source:
@@ -213,17 +219,12 @@ def _read_answers(task: AnyTask, schema: Schema, folder: Path, cache: Path, prog
         raise RecipeError("stages.distil.texts: the teacher could answer none of them; see `warmstart check`")
     own = pq.read_schema(files[0]).names
     inputs = {name: name for name in schema.without_answers().names if name in own}
-    source = Source(tuple(files), {**inputs, **type(task).taught_columns})
-    numbers = [Column(name, "number", "what the teacher says", answer=True) for name in _number_columns(task, schema)]
-    if numbers:
+    given = read_object(folder / COUNTS, RunError)["columns"]
+    source = Source(tuple(files), {**inputs, **{name: type(task).taught_columns[name] for name in given}})
+    lacking = [name for name in given if name not in schema.names]
+    if numbers := [Column(name, "number", "what the teacher says", answer=True) for name in lacking]:
         schema = Schema((*schema.without_answers(), *numbers), together=schema.together)
     return table.load(source, schema, cache, Findings(), progress=progress)
-
-
-def _number_columns(task: AnyTask, schema: Schema) -> list[str]:
-    """The columns to learn from that labelled rows do not have."""
-    assert isinstance(task, LearnsFromAnswers)
-    return [name for name in type(task).taught_columns if name not in schema.names]
 
 
 def _check_labels(recipe: Recipe, parts: Parts, taught: Table, schema: Schema) -> None:

@@ -27,7 +27,7 @@ from warmstart.tasks.base import (
     Task,
     TextFeature,
 )
-from warmstart.tasks.shared import metrics, negatives
+from warmstart.tasks.shared import metrics, negatives, taught_rankings
 from warmstart.tasks.shared import ranking_losses as ranking
 from warmstart.tasks.shared.error_tables import ranks_table, table
 from warmstart.tasks.shared.fusion import Fusion
@@ -36,7 +36,7 @@ from warmstart.tasks.shared.prompts import AUTO, put_before
 from warmstart.tasks.shared.rank_options import RankOptions
 from warmstart.tasks.shared.relevance import first_ranks, judgements
 from warmstart.tasks.shared.relevant_pairs import RelevantPairs, text_key
-from warmstart.tasks.shared.taught_rankings import TEACHER_LOGITS, TEACHER_SCORE, arrange_taught, logit_matrix
+from warmstart.tasks.shared.taught_rankings import TEACHER_LOGITS
 from warmstart.tasks.shared.text_inputs import encode_texts, nested, pad
 from warmstart.text.windows import Window
 
@@ -79,7 +79,7 @@ class Rank(Task[RankOptions, RankFeature]):
     answer_fields = ("score",)
     rows_independent = False
     stores_row_scores = True
-    taught_columns: ClassVar[Mapping[str, str]] = {TEACHER_SCORE: "score"}
+    taught_columns: ClassVar[Mapping[str, str]] = taught_rankings.COLUMNS
 
     def __init__(self, options: RankOptions) -> None:
         super().__init__(options, pair=True)
@@ -123,14 +123,8 @@ class Rank(Task[RankOptions, RankFeature]):
         return cls(options)
 
     @classmethod
-    def check_teacher(cls, options: RankOptions, teacher: Mapping[str, Any]) -> None:
-        if options.encoder == "cross":
-            raise RecipeError("stages.distil: a bi-encoder can be distilled, a cross-encoder cannot; set encoder: bi")
-        if teacher.get("encoder") != "cross":
-            raise RecipeError(
-                "stages.distil.teacher: found a bi-encoder, expected a cross-encoder, as `task: {name: rank, encoder: "
-                "cross}` trains one"
-            )
+    def check_teacher(cls, options: RankOptions, teacher: Mapping[str, Any]) -> list[str]:
+        return [taught_rankings.column_of(options, teacher)]
 
     @classmethod
     def auto_class_for(cls, options: RankOptions) -> str:
@@ -267,7 +261,7 @@ class Rank(Task[RankOptions, RankFeature]):
             known = self.relevant_pairs.documents_of
             batch["labels"] = ranking.roles([query for query, *_ in keys], [row for _, *row in keys], known)
             if TEACHER_LOGITS in features[0]:
-                teacher = logit_matrix([feature["teacher_logits"] for feature in features])
+                teacher = taught_rankings.logit_matrix([feature["teacher_logits"] for feature in features])
                 batch["labels"] = {"roles": batch["labels"], "teacher": teacher}
         return batch
 
@@ -284,8 +278,9 @@ class Rank(Task[RankOptions, RankFeature]):
     ) -> tuple[list[int], dict[str, list[Any]], list[str]]:
         options = self.options
         wanted = negatives.Wanted(options.negatives, options.hard_negatives, options.random_negatives)
-        if TEACHER_SCORE in columns:
-            return arrange_taught(columns, wanted, vectors, seed)
+        logits = taught_rankings.teacher_logits(columns, 1.0 if self.euclidean else options.scale)
+        if logits is not None:
+            return taught_rankings.arrange_taught(columns, logits, wanted, vectors, seed)
         rows, texts, notes = negatives.arrange(columns, wanted, vectors, seed)
         return rows, {"negatives": texts}, notes
 

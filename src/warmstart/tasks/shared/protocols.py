@@ -106,8 +106,11 @@ class ChecksTeacher(Protocol):
     """Can learn from the answers of some models of the same task, and not from those of others."""
 
     @classmethod
-    def check_teacher(cls, options: Any, teacher: Mapping[str, Any]) -> None:
-        """Refuse a teacher with these options, or a student with the task's own, in words."""
+    def check_teacher(cls, options: Any, teacher: Mapping[str, Any]) -> list[str]:
+        """The columns of `taught_columns` that a teacher with these options gives.
+
+        One whose answers cannot be learned is refused in words, as is such a student.
+        """
         ...
 
 
