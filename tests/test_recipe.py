@@ -133,4 +133,4 @@ def test_every_field_has_its_meaning_under_it():
                 walk(inner, f"{prefix}{name}.")
 
     walk(Recipe)
-    assert meaning(Recipe, "training.learning_rate") == "The peak learning rate."
+    assert meaning(Recipe, "training.lr_schedule") == "The learning rate schedule after the warm-up."

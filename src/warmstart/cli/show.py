@@ -243,8 +243,8 @@ def _rows(run: RunFolder) -> dict[str, object]:
         rows["window"] = screen.window(run.training.window)
     steps = f"{run.training.steps:,} steps" if run.finished else "unfinished"
     rows["training"] = (
-        f"learning rate {training.learning_rate:g}, {training.lr_schedule}, {steps}, "
-        f"batch size {training.batch_size}, seed {recipe.seed}"
+        f"learning rate {training.peak_learning_rate:g}, {training.lr_schedule}, {steps}, "
+        f"batch size {training.rows_per_step}, seed {recipe.seed}"
     )
     rows["versions"] = ", ".join(f"{name} {version}" for name, version in run.versions.items())
     return rows

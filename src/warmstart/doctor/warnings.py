@@ -56,7 +56,7 @@ def recipe_warnings(recipe: Recipe, facts: Mapping[str, Any]) -> Iterator[str]:
     """Settings of a recipe that are known to cause problems, on this machine or anywhere."""
     training, layers = recipe.training, recipe.layers
     whole = layers.lora is None and layers.freeze != "encoder"
-    if whole and training.learning_rate > HIGH and recipe.from_scratch is None:
+    if whole and training.peak_learning_rate > HIGH and recipe.from_scratch is None:
         yield (
             f"training.learning_rate: {training.learning_rate:g} is known to destroy what an encoder "
             "knows when all of it is trained; set 5e-5 or less, or measure it with `forgetting`"

@@ -37,9 +37,9 @@ class _TextEstimator(BaseEstimator):  # type: ignore[misc]
         self,
         model: str,
         *,
-        learning_rate: float = 5e-5,
+        learning_rate: float | None = None,
         epochs: float | None = None,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         max_tokens: int | None = None,
         seed: int = 0,
         precision: str = "auto",
@@ -131,9 +131,9 @@ class TextClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc]
 
     Args:
         model: The pretrained encoder: a folder, or a name on the Hugging Face Hub.
-        learning_rate: The peak learning rate.
+        learning_rate: The peak learning rate; by default 5e-5, or what a rule for the task and the encoder says.
         epochs: The number of epochs; by default 3, or more on small data.
-        batch_size: Rows per optimizer step.
+        batch_size: Rows per optimizer step; by default 32, or what a rule says.
         max_tokens: The maximum number of tokens in an input; by default as many as the encoder supports, at most 512.
         seed: The random seed.
         precision: `auto` is bf16 if the hardware supports it, otherwise fp32.
@@ -150,9 +150,9 @@ class TextClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc]
         self,
         model: str,
         *,
-        learning_rate: float = 5e-5,
+        learning_rate: float | None = None,
         epochs: float | None = None,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         max_tokens: int | None = None,
         class_weight: str | Mapping[object, float] | None = None,
         seed: int = 0,

@@ -65,7 +65,7 @@ def _multitask(
     """Each task of a multi-task stage, with as many steps as it has batches."""
     training = options.training
     rows = [len(read_rows(recipe, cache_folder(), progress).tables["train"]) for recipe in stage.tasks.values()]
-    an_epoch = sum(math.ceil(count / training.batch_size) for count in rows)
+    an_epoch = sum(math.ceil(count / training.rows_per_step) for count in rows)
     steps = training.max_steps or math.ceil(count_epochs(Settings(**training.for_trainer()), an_epoch) * an_epoch)
     parts = task_shares(rows, options.sampling, options.temperature or TEMPERATURE)
     own = steps_per_task(parts, max(steps, len(rows)))

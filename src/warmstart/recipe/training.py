@@ -33,11 +33,17 @@ def seconds_of(value: object) -> object:
     return float(match[1]) * _UNITS[match[2] or "s"]
 
 
+USUAL_LEARNING_RATE = 5e-5
+"""That of the Trainer, where neither a recipe nor a rule says another."""
+USUAL_BATCH_SIZE = 32
+"""Rows of a step where neither says another."""
+
+
 class TrainingOptions(Options):
     """How the model is trained."""
 
-    learning_rate: Annotated[float, Field(gt=0)] = 5e-5
-    """The peak learning rate."""
+    learning_rate: Annotated[float, Field(gt=0)] | None = None
+    """The peak learning rate. Default: 5e-5, or another one where there is a rule for the task and the encoder."""
     lr_schedule: Annotated[str, OneOf(lambda: plugins.names("schedules"))] = "linear"
     """The learning rate schedule after the warm-up."""
     warmup: Annotated[float, Field(ge=0)] = 0.1
@@ -56,8 +62,8 @@ class TrainingOptions(Options):
     """The most time for all that comes before the model is measured, such as `90s`, `10m` or `2h`. Steps are timed
     first, and there are as many as fit; where hardly any do, the linear probe is kept. No rows are held out then to
     choose the final model by. Default: no limit."""
-    batch_size: Annotated[int, Field(ge=1)] = 32
-    """Rows per optimizer step, in each process."""
+    batch_size: Annotated[int, Field(ge=1)] | None = None
+    """Rows per optimizer step, in each process. Default: 32, or another one where there is a rule."""
     batch_tokens: Annotated[int, Field(ge=1)] | None = None
     """Instead of `batch_size`: tokens per optimizer step, in each process, filled with rows of similar length."""
     slices_per_text: Annotated[int, Field(ge=1)] | None = None
@@ -116,9 +122,24 @@ class TrainingOptions(Options):
             raise ValueError("time_limit: steps are timed without sharding; set max_steps, or leave fsdp out")
         return self
 
+    @property
+    def peak_learning_rate(self) -> float:
+        """The learning rate that is set, or the usual one."""
+        return USUAL_LEARNING_RATE if self.learning_rate is None else self.learning_rate
+
+    @property
+    def rows_per_step(self) -> int:
+        """The batch size that is set, or the usual one."""
+        return USUAL_BATCH_SIZE if self.batch_size is None else self.batch_size
+
+    def completed(self) -> Self:
+        """The same with the usual values of what is left open."""
+        usual = {"learning_rate": self.peak_learning_rate, "batch_size": self.rows_per_step}
+        return self.model_copy(update=usual)
+
     def for_trainer(self) -> dict[str, Any]:
         """The fields that a training itself takes."""
-        return self.model_dump(exclude={"final_model", "time_limit"})
+        return self.completed().model_dump(exclude={"final_model", "time_limit"})
 
     @model_validator(mode="after")
     def _temperature_needs_its_loss(self) -> Self:
@@ -136,7 +157,7 @@ class TrainingOptions(Options):
             value = getattr(self, name)
             if value != type(self).model_fields[name].default:
                 raise ValueError(f"{name}: found {value}, but loss: {self.loss} {reason}; leave one of them out")
-        if self.batch_size < 4:
+        if self.rows_per_step < 4:
             raise ValueError(
                 f"batch_size: found {self.batch_size}, but loss: {self.loss} compares pairs of rows; expected 4 or more"
             )

@@ -162,9 +162,9 @@ def _training(facts: RunFacts) -> str:
     training, prompt = run.completed_recipe.training, run.training.window.prompt
     before = f" {_word(prompt)} is put before every text." if prompt else ""
     return (
-        f"Learning rate {training.learning_rate:g}, {training.lr_schedule} schedule, {run.training.steps:,} optimizer "
-        f"steps, batch size {training.batch_size}, seed {recipe.seed}, {run.training.precision}.{before} "
-        f"Versions: {versions}."
+        f"Learning rate {training.peak_learning_rate:g}, {training.lr_schedule} schedule, "
+        f"{run.training.steps:,} optimizer steps, batch size {training.rows_per_step}, seed {recipe.seed}, "
+        f"{run.training.precision}.{before} Versions: {versions}."
     )
 
 

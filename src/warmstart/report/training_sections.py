@@ -121,12 +121,12 @@ class UnfreezingPlan:
 
 def learning_rates(facts: RunFacts) -> Section | None:
     """The learning rate of each layer during training, which is none while it is frozen."""
-    training, recipe = facts.run.training, facts.run.recipe
+    training, recipe = facts.run.training, facts.run.completed_recipe
     names, history = training.layers, training.history
     if not names or not history or not all(_has(entry, "step", RATE) and entry.get("epoch") for entry in history):
         return None
     layers, count = recipe.layers, len(names)
-    peaks = layer_learning_rates(count, recipe.training.learning_rate, layers.lr_decay, recipe.head.learning_rate)
+    peaks = layer_learning_rates(count, recipe.training.peak_learning_rate, layers.lr_decay, recipe.head.learning_rate)
     freeze = count - 1 if layers.freeze == "encoder" else int(layers.freeze)
     every = layers.unfreeze_every or _value(history[-1], "step") / _value(history[-1], "epoch")
     plan = UnfreezingPlan(count, layers.unfreeze, freeze, every)
