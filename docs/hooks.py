@@ -334,7 +334,7 @@ def synonyms() -> str:
 
 
 _GALLERY = {
-    "Accuracy": "defaults libraries craft plain tasks stages distil soft-labels ask thresholds diagnosis statistics "
+    "Accuracy": "defaults libraries tagging craft plain tasks stages distil soft-labels ask thresholds diagnosis statistics "
     "forgetting scratch round-trips",
     "Looking inside": "probes attention heads explain",
     "Speed": "train step overhead flushes shrink predict features plan memory corpus long long-recurrent",

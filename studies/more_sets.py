@@ -7,6 +7,8 @@
 | semeval | 9 directed relations and Other | its own | its own |
 | fewrel | 16 relations | 500 of each of the validation part | 100 of each |
 | conll2003 | entities of 4 kinds | 2,000 sentences of its own | 1,500 sentences of testb |
+| wnut17 | entities of 6 kinds | its own | its own |
+| wikiann | entities of 3 kinds | 2,000 sentences of its own | 1,500 sentences of its own |
 | mlit | 16 labels, Japanese, words set apart | nine tenths | a tenth, of each label |
 | fixed-rt, fixed-trec, fixed-imdb | as in `benchmarks/stage_sets.py` | 1,000, 500 and 1,000 | 1,066, 500 and 1,000 |
 
@@ -86,14 +88,30 @@ def conll2003() -> Parts:
     return random.Random(0).sample(train, 2000), random.Random(0).sample(test, 1500)
 
 
-def _sentences(path: Path) -> list[Row]:
-    """Sentences with their words and entities, as the tags of IOB1 have them."""
+def wnut17() -> Parts:
+    """Posts with people, places and things that are new."""
+    folder = OPEN / "wnut17"
+    return _sentences(folder / "wnut17train.conll"), _sentences(folder / "emerging.test.annotated")
+
+
+def wikiann() -> Parts:
+    """Pieces of Wikipedia with people, places and organizations."""
+    train, test = (_sentences(OPEN / "wikiann_en" / part, prefix="en:") for part in ("train", "test"))
+    return random.Random(0).sample(train, 2000), random.Random(0).sample(test, 1500)
+
+
+def _sentences(path: Path, prefix: str = "") -> list[Row]:
+    """Sentences with their words and entities, as the tags of IOB1 have them.
+
+    Args:
+        prefix: What stands before every word.
+    """
     rows: list[Row] = []
     for block in re.split(r"\n\s*\n", path.read_text(encoding="utf-8")):
         cells = [line.split() for line in block.split("\n") if line.strip()]
         if not cells or cells[0][0] == "-DOCSTART-":
             continue
-        text, spans = join_words([cell[0] for cell in cells])
+        text, spans = join_words([cell[0].removeprefix(prefix) for cell in cells])
         words = [{"start": start, "end": end} for start, end in spans]
         kinds = tags_to_spans([cell[-1] for cell in cells], "IOB1")
         entities = [{"start": spans[a][0], "end": spans[b - 1][1], "label": kind} for a, b, kind in kinds]
@@ -126,6 +144,8 @@ MORE: dict[str, Callable[[], Parts]] = {
     "semeval": semeval,
     "fewrel": fewrel,
     "conll2003": conll2003,
+    "wnut17": wnut17,
+    "wikiann": wikiann,
     "mlit": mlit,
     **{f"fixed-{name}": (lambda one=one: _classified(*one.rows())) for name, one in stage_sets.SETS.items()},
     "fixed-sst": lambda: _classified(*stage_sets.sst()),

@@ -124,7 +124,13 @@ def test_what_a_user_sets_is_kept_and_switches_the_rule_off(sentences, files, tm
 
 @pytest.mark.parametrize(
     "fields",
-    [{"training.max_steps": 7}, {"training.learning_rate": 1e-3}, {"training.r_drop": 1.0}, {"training.epochs": 2}],
+    [
+        {"training.max_steps": 7},
+        {"training.learning_rate": 1e-3},
+        {"training.learning_rate": 5e-5},
+        {"training.r_drop": 1.0},
+        {"training.epochs": 2},
+    ],
 )
 def test_how_a_user_trains_is_kept_and_the_run_says_that_the_rule_is_off(sentences, files, tmp_path, fields):
     recipe, made = decided(sentences, files["train"], tmp_path, **fields)
@@ -177,3 +183,19 @@ def test_a_run_by_rule_says_so_resumes_bit_equal_and_opens_elsewhere(sentences, 
         warmstart.fit(**settings, out=tmp_path / "run", progress=Trouble(step=5, what=crash))
     again = warmstart.fit(**settings, out=tmp_path / "run")
     assert weight_bytes(again.model) == weight_bytes(whole.model) != {}
+
+
+def test_words_are_tagged_at_a_higher_learning_rate_unless_a_user_sets_one(encoder, tmp_path, monkeypatch):
+    words = tmp_path / "words.conll"
+    words.write_text("alice B-PER\nlives O\n\nbob B-PER\nloved O\nparis B-LOC\n" * 5)
+    tag = {"task": "tag", "data.format": "conll"}
+    assert decided(encoder, str(words), tmp_path, **tag)[1] == {
+        "training.learning_rate": 2e-4,
+        "training.batch_size": 16,
+    }
+    own = {"training.learning_rate": 5e-5, "training.batch_size": 32}
+    recipe, made = decided(encoder, str(words), tmp_path, **tag, **own)
+    assert (made, {key: value(recipe, key) for key in own}) == ({}, own)
+    monkeypatch.setattr(rules, "NARROW", 16)
+    monkeypatch.setattr(rules, "FEW_SENTENCES", 1)
+    assert decided(encoder, str(words), tmp_path, **tag)[1] == {"training.learning_rate": 1e-4}

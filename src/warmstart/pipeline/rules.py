@@ -25,6 +25,7 @@ from warmstart.recipe.sweep_files import settings_in
 from warmstart.runtime import processes
 from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import HasLinearProbe
+from warmstart.tasks.shared.token_probe import HasTokenProbe
 from warmstart.training.settings import SUPERVISED_CONTRASTIVE
 from warmstart.training.trainable_task import ComparesRows
 
@@ -59,6 +60,10 @@ FEW_PAIRS = 200
 regression that it started from (51.5 against 65.4%)."""
 PAIR_STEPS = 100
 """The fewest steps on pairs, each of which reads two texts a row: 300, on 500 pairs, took 435 CPU seconds."""
+TAG_RATE, WIDE_TAG_RATE, NARROW = 2e-4, 1e-4, 512
+"""The peak learning rates for tagging words with encoders up to that hidden size, and beyond it."""
+FEW_SENTENCES = 3_200
+"""Rows below which batches of 16 are as good for tagging words as those of 32, with the same number of steps."""
 _EXCLUDED = ("batch_tokens", "batching", "label_smoothing", "r_drop", "early_stopping_patience", "average_last_epochs")
 """Fields that a contrastive loss excludes, or makes pointless."""
 _LENGTH = ("epochs", "min_steps", "max_steps", "batch_size", "learning_rate")
@@ -86,6 +91,8 @@ def with_rules(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> Decisi
     if not _applies(recipe, config):
         return _with_slices(recipe, parts)
     task = fit_task(recipe, parts)
+    if isinstance(task, HasTokenProbe):
+        return _tagged_words(recipe, parts, config)
     if not isinstance(task, HasLinearProbe):
         return Decision(_completed(recipe), [])
     if declared_pooling(recipe.model) is None:
@@ -93,6 +100,19 @@ def with_rules(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> Decisi
     if task.pair and not task.separate_texts:
         return _pairs(recipe, parts)
     return _single_texts(recipe, parts, task)
+
+
+def _tagged_words(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> Decision:
+    """A higher learning rate, and smaller batches where more rows in a step would only take longer."""
+    training, rules = recipe.training, []
+    if training.learning_rate is None:
+        wide = config.hidden_size > NARROW
+        rate, kind = (WIDE_TAG_RATE, "large") if wide else (TAG_RATE, "small")
+        rules.append(RuleRecord("training.learning_rate", rate, f"words are tagged, by a {kind} encoder"))
+    few = len(parts.tables["train"]) < FEW_SENTENCES
+    if few and training.batch_size is None and training.batch_tokens is None:
+        rules.append(RuleRecord("training.batch_size", BATCH_SIZE, "the rows are few"))
+    return Decision(_completed(settings_in(recipe, _settings(rules), "by rule")), rules)
 
 
 def _plain_encoder(recipe: Recipe, parts: Parts, config: PretrainedConfig, task: AnyTask) -> Decision:
@@ -171,7 +191,7 @@ def _probe_start(recipe: Recipe) -> list[RuleRecord]:
     start = RuleRecord(
         "head.init", PROBE, "a regression on the encoder's features is a better start than random numbers"
     )
-    if recipe.training.learning_rate != TrainingOptions().learning_rate:
+    if recipe.training.learning_rate is not None:
         return [start]
     return [start, RuleRecord("training.learning_rate", LEARNING_RATE, "the head starts from a regression")]
 
@@ -222,7 +242,7 @@ def _completed(recipe: Recipe) -> Recipe:
     usual = {"loss": "task", "final_model": "fine-tuned"}
     training = training.model_copy(
         update={name: value for name, value in usual.items() if getattr(training, name) == "auto"}
-    )
+    ).completed()
     window = recipe.window.model_copy(update={"method": recipe.window.method_or_head})
     return recipe.model_copy(update={"head": head, "training": training, "window": window})
 
