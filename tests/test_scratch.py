@@ -1,5 +1,7 @@
 """An encoder from scratch: the same from the same texts, of the size asked for, and one that any task can learn on."""
 
+import unicodedata
+
 import pytest
 import transformers
 
@@ -39,6 +41,16 @@ def test_it_learns_from_raw_text_and_then_another_task(tmp_path):
     (tmp_path / "labels.csv").write_text("text,label\n" + "".join(f'"{t}",{"good" in t}\n' for t in TEXTS))
     labelled = {"train": str(tmp_path / "labels.csv"), "training": {"max_steps": 3}}
     assert warmstart.fit(model=str(run.model), out=tmp_path / "run", **labelled).finished
+
+
+def test_accents_are_kept_however_they_were_typed(tmp_path):
+    texts = ["かき と がぎ は ちがう", "ё и й", "cafe und Café"] * 4
+    make_encoder(texts, tmp_path / "encoder", EncoderShape(**SIZE))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "encoder")
+    for one, other in (("か", "が"), ("и", "й"), ("cafe", "café")):
+        assert tokenizer(one)["input_ids"] != tokenizer(other)["input_ids"]
+        assert tokenizer.unk_token_id not in tokenizer(f"{one} {other}")["input_ids"]
+    assert tokenizer(unicodedata.normalize("NFD", "Café が")) == tokenizer("café が")
 
 
 def test_what_cannot_be_made_is_refused(tmp_path):
