@@ -196,6 +196,7 @@ def test_words_are_tagged_at_a_higher_learning_rate_unless_a_user_sets_one(encod
     own = {"training.learning_rate": 5e-5, "training.batch_size": 32}
     recipe, made = decided(encoder, str(words), tmp_path, **tag, **own)
     assert (made, {key: value(recipe, key) for key in own}) == ({}, own)
-    monkeypatch.setattr(rules, "NARROW", 16)
     monkeypatch.setattr(rules, "FEW_SENTENCES", 1)
-    assert decided(encoder, str(words), tmp_path, **tag)[1] == {"training.learning_rate": 1e-4}
+    assert decided(encoder, str(words), tmp_path, **tag)[1] == {"training.learning_rate": 2e-4}
+    monkeypatch.setattr(rules, "SMALL_ENCODER", 16)
+    assert decided(encoder, str(words), tmp_path, **tag)[1] == {}
