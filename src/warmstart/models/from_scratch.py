@@ -104,9 +104,9 @@ def _train(texts: Iterable[str], shape: EncoderShape) -> Tokenizer:
 
 def _train_wordpiece(texts: Iterable[str], vocab_size: int, special: SpecialTokens) -> Tokenizer:
     """A WordPiece tokenizer, lower case, as BERT has it, but with accents: without, が would be か, and й be и."""
-    cased = normalizers.BertNormalizer(lowercase=True, strip_accents=False)
+    lower = normalizers.BertNormalizer(lowercase=True, strip_accents=False)
     # Composed first, so that a letter with an accent is one character however it was typed.
-    normalizer, splitter = normalizers.Sequence([normalizers.NFC(), cased]), pre_tokenizers.BertPreTokenizer()
+    normalizer, splitter = normalizers.Sequence([normalizers.NFC(), lower]), pre_tokenizers.BertPreTokenizer()
     inside: set[str] = set()
     for text in texts:
         for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text)):
