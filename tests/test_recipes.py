@@ -44,5 +44,5 @@ def test_fit_starts_from_one(encoder, files, tmp_path):
 
     given = {"model": encoder, "train": files["train"], "training": {"max_steps": 2}}
     run = warmstart.fit("recipes:classify", out=tmp_path / "run", **given)
-    assert run.recipe.training.min_steps == 300
+    assert run.recipe.training.peak_learning_rate == 5e-5
     assert run.recipe.training.max_steps == 2
