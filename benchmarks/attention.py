@@ -15,7 +15,8 @@ from typing import Any
 
 import kept
 from common import ROOT, arguments, finish, weights, write_page
-from inspect_sets import TINY, encoder, finished_run, read
+from fitted import TINY
+from inspect_sets import encoder, finished_run, read
 from tables import Lines
 
 SETS = ("rt-polarity", "mrpc", "trec")

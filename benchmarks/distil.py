@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import kept
-from common import ROOT, finish, weights, write_page
+from common import ROOT, finish, write_page
 from distil_page import RATIO, SEEDS, page, pairs, picture
-from inspect_sets import TINY
+from fitted import TINY, encoder, fit_once
 from set_files import MEASURE, OPEN, Rows, candidates, categories, tabbed
 from tables import Lines, chosen
 
@@ -114,12 +114,12 @@ def _rows(some: list[Row]) -> list[Row]:
 def measure(name: str, teacher: str, student: str, seed: int) -> dict[str, Any]:
     """The teacher's figures, and those of a student with it and without it."""
     data = files(name)
-    taught = _fit(name, f"{name}-{teacher}-{seed}", data, seed, {"model": _encoder(teacher)})
+    taught = _fit(name, f"{name}-{teacher}-{seed}", data, seed, {"model": encoder(teacher, CACHE)})
     if student.startswith("own-"):
         layers = {"num_layers": 2 if TINY else int(student.removeprefix("own-")), "layer_choice": "spread"}
         start: dict[str, Any] = {"model": str(taught / "model"), "layers": layers}
     else:
-        start = {"model": _encoder(student)}
+        start = {"model": encoder(student, CACHE)}
     key = f"{name}-{teacher}-{student}-{seed}"
     stage = {"distil": {"teacher": str(taught), "texts": data["texts"]}}
     alone = _fit(name, f"{key}-without", data, seed, start)
@@ -140,26 +140,19 @@ def _over_rows(run: Path, other: Path) -> list[float]:
 
 def _fit(name: str, key: str, data: dict[str, str], seed: int, fields: dict[str, Any]) -> Path:
     """A run, trained where it is not there yet."""
-    import warmstart
-    from warmstart.evaluation.run import RunFolder
-
-    folder = CACHE / "runs" / key
-    if (folder / "recipe.yaml").is_file() and RunFolder(folder).finished:
-        return folder
     task = SETS[name][0]
     columns = {"data.columns.words": "words"} if task == "tag" else {}
     length = {"training": {"max_steps": 4}} if TINY else {}
-    warmstart.fit(
-        out=folder,
+    return fit_once(
+        CACHE / "runs" / key,
+        Lines(key),
         task=task,
         seed=seed,
-        progress=Lines(key),
         **{"data.train": data["train"], "data.test": data["test"]},
         **columns,
         **length,
         **fields,
     )
-    return folder
 
 
 def _figures(run: Path, test: str) -> dict[str, Any]:
@@ -176,17 +169,6 @@ def _figures(run: Path, test: str) -> dict[str, Any]:
     seconds = time.process_time() - started
     score = RunFolder(run).metrics["test"][predictor.task.headline]
     return {"score": score, "rows_per_second": len(texts) / seconds}
-
-
-def _encoder(name: str) -> str:
-    if TINY:
-        import sys
-
-        sys.path.insert(0, str(ROOT / "tests"))
-        from tiny import save_tiny
-
-        return str(save_tiny(CACHE / "tiny-encoder"))
-    return weights(name)
 
 
 def _labelled(rows: Rows) -> list[Row]:

@@ -129,4 +129,4 @@ def picture(measured: list[Pair]) -> None:
     """A forest plot of what the teacher brings."""
     differences = {f"{one.set}: {one.teacher} → {one.student}": one.difference("without") for one in measured}
     path = ROOT / "docs" / "results" / "distil.svg"
-    forest(differences, path, "points that the student gains by its teacher", scale=1, most=20)
+    forest(differences, path, "points that the student gains by its teacher", scale=1)

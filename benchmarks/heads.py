@@ -17,7 +17,8 @@ from typing import Any
 
 import kept
 from common import ROOT, finish, write_page
-from inspect_sets import SETS, TINY, finished_run
+from fitted import TINY
+from inspect_sets import SETS, finished_run
 from tables import Lines, chosen
 
 SEEDS = 3
@@ -118,7 +119,8 @@ def _over_sets(by_set: dict[str, list[dict[str, Any]]], sums: dict[str, dict[str
     """What the sets say together."""
 
     def over(key: str) -> float:
-        return mean(one[key] for one in sums.values() if one[key] is not None)
+        known = [one[key] for one in sums.values() if one[key] is not None]
+        return mean(known) if known else math.nan
 
     runs = [run for several in by_set.values() for run in several]
     missing = [f"{name} (seeds: {len(by_set.get(name, ()))})" for name in SETS if len(by_set.get(name, ())) < SEEDS]

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from pathlib import Path
 from typing import Any
 
-from common import ROOT, weights
+import fitted
+from common import ROOT
+from fitted import TINY, fit_once
 from set_files import MEASURE, questions, scored_pairs, tabbed
 
 CACHE = ROOT / ".cache" / "inspect"
-TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 Row = dict[str, Any]
 SETS = {"rt-polarity": "classify", "mrpc": "classify", "rte": "classify", "stsb": "score", "trec": "classify"}
 """Each set with its task."""
@@ -44,24 +44,12 @@ def read(name: str, part: str) -> list[Row]:
 
 def encoder() -> str:
     """The folder of the encoder that all runs start from."""
-    if TINY:
-        import sys
-
-        sys.path.insert(0, str(ROOT / "tests"))
-        from tiny import save_tiny
-
-        return str(save_tiny(CACHE / "tiny-encoder"))
-    return weights("e5-small")
+    return fitted.encoder("e5-small", CACHE)
 
 
 def finished_run(name: str, seed: int, progress: Any) -> Path:
     """A run of a set, trained where it is not there yet; a tenth of its training rows is its dev part."""
-    import warmstart
-    from warmstart.evaluation.run import RunFolder
-
     folder = CACHE / "runs" / f"{'tiny-' if TINY else ''}{name}-{seed}"
-    if folder.is_dir() and (folder / "recipe.yaml").is_file() and RunFolder(folder).finished:
-        return folder
     fields: dict[str, Any] = {"task": SETS[name], "seed": seed, "data.split.dev": 0.1, "data.split.seed": 0}
     if SETS[name] == "classify":
         fields["head.init"] = "random"
@@ -74,5 +62,4 @@ def finished_run(name: str, seed: int, progress: Any) -> Path:
             path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         fields[f"data.{part}"] = str(path)
     training = {**TRAINING, "max_steps": 4} if TINY else TRAINING
-    warmstart.fit(model=encoder(), out=folder, training=training, progress=progress, **fields)
-    return folder
+    return fit_once(folder, progress, model=encoder(), training=training, **fields)

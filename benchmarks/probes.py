@@ -11,7 +11,8 @@ from typing import Any
 
 import kept
 from common import ROOT, arguments, finish, write_page
-from inspect_sets import TINY, encoder, read
+from fitted import TINY
+from inspect_sets import encoder, read
 from set_files import MEASURE, OPEN
 from tables import Lines
 

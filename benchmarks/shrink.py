@@ -22,7 +22,8 @@ from typing import Any
 import kept
 from common import ROOT, finish, write_page
 from distil import conll
-from inspect_sets import TINY, encoder, finished_run
+from fitted import TINY, fit_once
+from inspect_sets import encoder, finished_run
 from tables import Lines, chosen
 
 CACHE = ROOT / ".cache" / "shrink"
@@ -64,22 +65,16 @@ def measure(name: str, seed: int) -> dict[str, Any]:
 
 def _tagger(seed: int, lines: Lines) -> Path:
     """A run of CoNLL-2003 by the defaults, trained where it is not there yet."""
-    import warmstart
-    from warmstart.evaluation.run import RunFolder
-
     folder = CACHE / "runs" / f"{'tiny-' if TINY else ''}conll2003-{seed}"
-    if (folder / "recipe.yaml").is_file() and RunFolder(folder).finished:
-        return folder
     fields: dict[str, Any] = {"task": "tag", "data.columns.words": "words", "data.split.dev": 0.1, "data.split.seed": 0}
     for (part, count), rows in zip(SENTENCES.items(), conll(), strict=True):
         path = CACHE / "data" / f"{'tiny-' if TINY else ''}conll2003-{part}.jsonl"
         some = random.Random(0).sample(rows, 60 if TINY else count)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(row) + "\n" for row in some), encoding="utf-8")
+        path.write_text("".join(json.dumps(row) + "\n" for row in some), encoding="utf-8")  # the same for every seed
         fields[f"data.{part}"] = str(path)
     training = {"training": {"max_steps": 4}} if TINY else {}
-    warmstart.fit(model=encoder(), out=folder, seed=seed, progress=lines, **fields, **training)
-    return folder
+    return fit_once(folder, lines, model=encoder(), seed=seed, **fields, **training)
 
 
 def _point(folder: Path, test: Any) -> dict[str, Any]:
@@ -194,6 +189,7 @@ def main() -> None:
             if f"{name}-{seed}" not in figures:
                 figures[f"{name}-{seed}"] = measure(name, seed)
                 if args.write:
+                    figures |= kept.read("shrink")  # another process may measure other sets
                     kept.write("shrink", figures)
     by_set = {name: [figures[key] for key in sorted(figures) if key.rpartition("-")[0] == name] for name in TASKS}
     by_set = {name: runs for name, runs in by_set.items() if runs}
