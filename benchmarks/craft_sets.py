@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import ROOT
+from common import KEPT_WORK
 from set_files import MEASURE, OPEN, Rows, categories, film_reviews, questions, tabbed
 
-CACHE = ROOT / ".cache" / "craft"
+CACHE = KEPT_WORK / "craft"
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import kept
-from common import ROOT, finish, write_page
+from common import KEPT_WORK, finish, write_page
 from distil_page import RATIO, SEEDS, page, pairs, picture
 from fitted import TINY, encoder, fit_once
 from set_files import MEASURE, OPEN, Rows, candidates, categories, tabbed
 from tables import Lines, chosen
 
-CACHE = ROOT / ".cache" / ("distil-tiny" if TINY else "distil")
+CACHE = KEPT_WORK / ("distil-tiny" if TINY else "distil")
 SPEED_ROWS = 500
 """Test rows whose answers are timed."""
 TEACHERS = ("mpnet-base", "e5-small")

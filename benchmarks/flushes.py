@@ -21,7 +21,7 @@ from typing import Any
 from unittest import mock
 
 import warmstart
-from common import ROOT, arguments, finish, timed, write_page
+from common import KEPT_WORK, ROOT, arguments, finish, timed, write_page
 from warmstart.deploy.label.label_corpus import HERE, label
 
 STEPS = 40
@@ -146,8 +146,8 @@ def main() -> None:
     """Measure and report."""
     args = arguments(__doc__ or "", STEPS, "optimizer steps")
     figures: dict[str, Any] = {"steps": args.n, "rows": ROWS_PER_STEP * args.n, "rounds": ROUNDS}
-    (ROOT / ".cache").mkdir(exist_ok=True)
-    for name, place in {"disk": ROOT / ".cache", "memory": MEMORY}.items():
+    KEPT_WORK.mkdir(exist_ok=True)
+    for name, place in {"disk": KEPT_WORK, "memory": MEMORY}.items():
         with tempfile.TemporaryDirectory(dir=place) as folder:
             bench = Bench(Path(folder), args.n)
             bench.prepare()

@@ -14,11 +14,11 @@ from statistics import mean
 from typing import Any
 
 import common
-from common import ROOT, arguments, finish, weights, write_page
+from common import KEPT_WORK, arguments, finish, weights, write_page
 from craft_sets import _draw, _write
 from set_files import MEASURE, OPEN, questions
 
-CACHE = ROOT / ".cache" / "forgetting"
+CACHE = KEPT_WORK / "forgetting"
 RATES = (2e-5, 5e-5, 1e-4, 4e-4)
 ROWS = 1000
 """Questions to learn from."""

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import fitted
-from common import ROOT
+from common import KEPT_WORK
 from fitted import TINY, fit_once
 from set_files import MEASURE, questions, scored_pairs, tabbed
 
-CACHE = ROOT / ".cache" / "inspect"
+CACHE = KEPT_WORK / "inspect"
 Row = dict[str, Any]
 SETS = {"rt-polarity": "classify", "mrpc": "classify", "rte": "classify", "stsb": "score", "trec": "classify"}
 """Each set with its task."""
@@ -61,5 +61,5 @@ def finished_run(name: str, seed: int, progress: Any) -> Path:
             rows = rows[:: max(1, len(rows) // 200)] if TINY else rows
             path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         fields[f"data.{part}"] = str(path)
-    training = {**TRAINING, "max_steps": 4} if TINY else TRAINING
+    training = {**TRAINING, "max_steps": 12, "learning_rate": 1e-3} if TINY else TRAINING
     return fit_once(folder, progress, model=encoder(), training=training, **fields)

@@ -48,6 +48,9 @@ class Recorder:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return dict(self.rows[index])
+
     def __getitems__(self, indices: list[int]) -> list[dict[str, Any]]:
         self.batches.append(list(indices))
         return list(self.rows.__getitems__(indices))

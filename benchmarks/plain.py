@@ -15,11 +15,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from common import ROOT, SHARED, arguments, finish, weights, write_page
+from common import KEPT_WORK, SHARED, arguments, finish, weights, write_page
 
 RATE, BATCH, EPOCHS = 5e-5, 32, 3
 DATA = SHARED / "data" / "measure-only" / "rt-polarity"
-KEPT = ROOT / ".cache" / "bench-plain.jsonl"
+KEPT = KEPT_WORK / "bench-plain.jsonl"
 
 
 def ours(model: str, train: Path, seed: int) -> float:

@@ -20,13 +20,13 @@ from statistics import mean
 from typing import Any
 
 import kept
-from common import ROOT, finish, write_page
+from common import KEPT_WORK, ROOT, finish, write_page
 from distil import conll
 from fitted import TINY, fit_once
 from inspect_sets import encoder, finished_run
 from tables import Lines, chosen
 
-CACHE = ROOT / ".cache" / "shrink"
+CACHE = KEPT_WORK / "shrink"
 TASKS = ("trec", "rt-polarity", "conll2003")
 """Sets whose rows have a score from 0 to 1."""
 SENTENCES = {"train": 1000, "test": 1500}

@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 
 import kept
-from common import ROOT, finish, weights, write_page
+from common import KEPT_WORK, ROOT, finish, weights, write_page
 from forest import forest
 from tables import Lines, chosen
 
 TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 if TINY:
     sys.path.insert(0, str(ROOT / "tests"))
-CACHE = ROOT / ".cache" / ("soft-tiny" if TINY else "soft")
+CACHE = KEPT_WORK / ("soft-tiny" if TINY else "soft")
 DATA = ROOT / ".cache" / "studies" / "data"
 SETS, VOTES = ("rt-polarity", "sst5"), ("3", "5")
 ROWS = {"train": 60, "test": 40} if TINY else {"train": 400, "test": 300}

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import craft_sets
-from common import ROOT
+from common import KEPT_WORK
 from craft_sets import Set, _draw, written
 from set_files import MEASURE, OPEN, Rows, questions, tabbed
 
-CACHE = ROOT / ".cache" / "stages"
+CACHE = KEPT_WORK / "stages"
 
 
 def rt() -> tuple[Rows, Rows]:

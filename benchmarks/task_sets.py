@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common import ROOT, weights
+from common import KEPT_WORK, weights
 from set_files import MEASURE, OPEN, candidates, scored_pairs
 
-CACHE = ROOT / ".cache" / "tasks"
+CACHE = KEPT_WORK / "tasks"
 
 
 @dataclass(frozen=True)

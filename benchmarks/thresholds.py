@@ -84,16 +84,20 @@ def measure(parts: dict[str, Rows], encoder: str) -> dict[str, Any]:
 
 
 def scores(task: Any, options: dict[str, Any], parts: dict[str, Rows], answers: dict[str, Any]) -> dict[str, float]:
-    """The metrics on the test rows with thresholds chosen in one way."""
+    """The metrics on the test rows with thresholds chosen in one way; the macro F1 on dev rows, by which they are."""
     plain = task.options_class(multi_label=True, **options)
     fresh = type(task)(plain, False, task.labels, None)
-    tuned = fresh.tune({"label": [row["label"] for row in parts["dev"]]}, answers["dev"])
-    decided = [tuned._answer(list(answer["probabilities"].values())) for answer in answers["test"]]
+    labels_of = {part: {"label": [row["label"] for row in parts[part]]} for part in answers}
+    tuned = fresh.tune(labels_of["dev"], answers["dev"])
+    decided, on_dev = (
+        [tuned._answer(list(answer["probabilities"].values())) for answer in answers[part]] for part in ("test", "dev")
+    )
     truth = [set(row["label"]) for row in parts["test"]]
     given = [set(answer["labels"]) for answer in decided]
     right = sum(len(gold & labels) for gold, labels in zip(truth, given, strict=True))
     return {
-        **tuned.compute_metrics({"label": [row["label"] for row in parts["test"]]}, decided),
+        **tuned.compute_metrics(labels_of["test"], decided),
+        "dev_macro_f1": tuned.compute_metrics(labels_of["dev"], on_dev)["macro_f1"],
         "precision": right / max(1, sum(map(len, given))),
         "recall": right / max(1, sum(map(len, truth))),
     }

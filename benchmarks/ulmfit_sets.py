@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from common import ROOT
+from common import KEPT_WORK
 from craft_sets import Set, _draw, written
 from set_files import MEASURE, OPEN, Rows, questions
 from stage_sets import _reviews
 
-CACHE = ROOT / ".cache" / "ulmfit"
+CACHE = KEPT_WORK / "ulmfit"
 HEADING = re.compile(r" = [^=].* = $")
 """The first line of an article."""
 TEST_ROWS = 2000

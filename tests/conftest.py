@@ -68,9 +68,9 @@ def prove(commands):
 
 
 @pytest.fixture
-def sample(commands):
-    """Gives the figures that a small sample of a benchmark ends with."""
-    return partial(figures, commands / "python", "benchmarks")
+def sample(commands, tmp_path):
+    """Gives the figures that a small sample of a benchmark ends with, which begins anew."""
+    return partial(figures, commands / "python", "benchmarks", WARMSTART_BENCH_CACHE=str(tmp_path))
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,8 @@
 
 import argparse
 import dataclasses
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,7 +11,8 @@ import pytest
 
 from small import FAST
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+ROOT = Path(__file__).resolve().parents[1]
+BENCHMARKS = ROOT / "benchmarks"
 
 
 def test_overhead_ends_with_its_ratio(sample):
@@ -18,6 +21,7 @@ def test_overhead_ends_with_its_ratio(sample):
     assert figures["ratio"] > 0
 
 
+@pytest.mark.slow
 def test_flushes_are_counted_on_disk_and_in_memory(sample):
     figures = sample("flushes", 2, WARMSTART_BENCH_TINY="1", WARMSTART_BENCH_ROUNDS="1")
     jobs = [figures[place][job] for place in ("disk", "memory") for job in ("fit", "labelling")]
@@ -30,6 +34,7 @@ def test_training_speed_ends_with_its_ratios(sample):
     assert all(figures[name] > 0 for name in ("ratio_plain", "ratio_bare", "ratio_default", "ratio_frozen_half"))
 
 
+@pytest.mark.slow
 def test_where_a_step_goes_adds_up(sample):
     steps = sample("step", 1, WARMSTART_BENCH_TINY="1")["steps"]
     assert {one["threads"] for one in steps} == {1, 2}
@@ -42,12 +47,14 @@ def test_spans_go_to_pieces_and_back(sample):
     assert all(one["exact"] == one["spans"] == 5 for name, one in figures.items() if "character" in name)
 
 
+@pytest.mark.slow
 def test_features_end_with_memory_and_ratio(sample):
     figures = sample("features", 40, WARMSTART_BENCH_TINY="1")
     assert figures["ratio_bare"] > 0
     assert figures["mb_40"] >= figures["mb_4"] > 0
 
 
+@pytest.mark.slow
 def test_answers_are_measured_beside_the_engine(sample):
     figures = sample("predict", 80, WARMSTART_BENCH_TINY="1")
     assert figures["bf16_of_bare"] > 0
@@ -58,8 +65,10 @@ def test_answers_are_measured_beside_the_engine(sample):
 
 def test_thresholds_of_each_label_are_measured(sample):
     ways = sample("thresholds", 60, WARMSTART_BENCH_TINY="1")["ways"]
-    assert ways["chosen for F1"]["macro_f1"] > ways["0.5 for every label"]["macro_f1"]
-    assert ways["chosen for precision 0.9"]["precision"] > ways["chosen for recall 0.9"]["precision"]
+    chosen = ways.pop("chosen for F1")
+    assert len(ways) == 3
+    assert all(chosen["dev_macro_f1"] >= way["dev_macro_f1"] for way in ways.values())
+    assert chosen["dev_macro_f1"] > ways["0.5 for every label"]["dev_macro_f1"]
 
 
 @pytest.fixture
@@ -78,6 +87,7 @@ def craft(monkeypatch, tmp_path, encoder, files):
     return craft
 
 
+@pytest.mark.slow
 def test_the_craft_is_measured_by_pieces_and_told_on_one_page(craft, capsys):
     asked = argparse.Namespace(sets="rt", variants="plain,longer,cosine", model="minilm", n=2)
     craft.train(asked)
@@ -102,6 +112,7 @@ def test_every_variant_of_the_craft_has_its_reference(monkeypatch):
             assert name == first or variant.reference in variants
 
 
+@pytest.mark.slow
 def test_memory_of_long_texts_ends_with_its_ratio(sample):
     figures = sample("long", 4, WARMSTART_BENCH_TINY="1")
     assert figures["windows_long"] > 10 * figures["windows_short"]
@@ -130,12 +141,14 @@ def test_forgetting_is_measured_by_rate_and_told_on_one_page(monkeypatch, tmp_pa
     assert "| 0.001 | " in page
 
 
+@pytest.mark.slow
 def test_plans_end_with_their_worst_error(sample):
     figures = sample("plan", 4, WARMSTART_BENCH_TINY="1")
     assert figures["rt"]["steps"] == 4
     assert figures["worst_error"] >= abs(figures["rt"]["error"]["gb"])
 
 
+@pytest.mark.slow
 def test_a_corpus_ten_times_as_large_takes_no_more_memory(sample):
     figures = sample("corpus", 300)
     assert figures["mb_corpus"][1] > 8 * figures["mb_corpus"][0]
@@ -207,6 +220,7 @@ def test_kept_figures_are_those_of_the_runs_and_of_the_settings_asked_for(monkey
         kept.keep_rows("some", [other], asked)
 
 
+@pytest.mark.slow
 @pytest.mark.real
 def test_heads_attention_and_probes_are_measured(sample, monkeypatch):
     monkeypatch.setenv("WARMSTART_BENCH_TINY", "1")
@@ -215,14 +229,17 @@ def test_heads_attention_and_probes_are_measured(sample, monkeypatch):
     assert len(sample("probes", 60)["TREC question type"]) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.real
 def test_ways_of_asking_and_smaller_models_are_measured(sample, monkeypatch):
     monkeypatch.setenv("WARMSTART_BENCH_TINY", "1")
+    subprocess.run([sys.executable, ROOT / "studies" / "prepare.py", "trec"], check=True)
     assert sample("ask", 2, "--sets", "trec")["margin"]["ratio"] > 0
     points = sample("shrink", 1, "--sets", "trec")["trec"]
     assert [point["blocks"] for point in points] == [3, 2, 1]
 
 
+@pytest.mark.slow
 def test_long_documents_take_no_more_memory_in_a_recurrent_model(sample):
     figures = sample("long_recurrent", 3000, WARMSTART_BENCH_TINY="1")
     assert figures["ratio"] < figures["mark"]
@@ -234,6 +251,7 @@ def test_a_recurrent_language_model_ends_with_its_perplexity(sample):
     assert 1 < figures["warmstart"]["valid"] < 2000
 
 
+@pytest.mark.slow
 @pytest.mark.real
 def test_the_stages_of_ulmfit_end_with_their_scores(sample):
     asked = ("--sets", "trec-100", "--variants", "from nothing,ULMFiT")
@@ -241,20 +259,26 @@ def test_the_stages_of_ulmfit_end_with_their_scores(sample):
     assert all(0 < figures["trec-100"][name] < 1 for name in ("from nothing", "ULMFiT"))
 
 
+@pytest.mark.real
 def test_students_end_with_their_scores(sample):
     figures = sample("distil", 1, "--sets", "banking77", "--teachers", "e5-small", WARMSTART_BENCH_TINY="1")
     assert len(figures) == 3
     for one in figures.values():
-        assert set(one) == {"teacher", "without", "with"}
-        assert all(run["rows_per_second"] > 0 for run in one.values())
+        assert set(one) == {"teacher", "without", "with", "over without", "over teacher"}
+        assert all(one[who]["rows_per_second"] > 0 for who in ("teacher", "without", "with"))
 
 
-def test_a_bi_encoder_with_a_cross_encoder_as_its_teacher_ends_with_its_scores(sample):
+@pytest.mark.slow
+@pytest.mark.real
+def test_students_of_a_ranking_bi_encoder_end_with_their_scores(sample):
     asked = ("--sets", "wikiqa", "--teachers", "e5-small", "--students", "minilm,own-3")
-    (one,) = sample("distil", 1, *asked, WARMSTART_BENCH_TINY="1").values()
-    assert all(0 < one[who]["score"] <= 1 for who in ("teacher", "without", "with"))
+    figures = sample("distil", 1, *asked, WARMSTART_BENCH_TINY="1")
+    assert len(figures) == 2
+    for one in figures.values():
+        assert all(0 < one[who]["score"] <= 1 for who in ("teacher", "without", "with"))
 
 
+@pytest.mark.real
 def test_soft_and_hard_labels_are_compared_with_the_truth(sample):
     figures = sample("soft", 1, "--sets", "sst5", "--votes", "3", WARMSTART_BENCH_TINY="1")
     (one,) = figures.values()

@@ -1,6 +1,7 @@
 """A smaller model is an ordinary folder that answers alike; one that does not is not kept."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer, T5EncoderModel
@@ -68,6 +69,51 @@ def test_blocks_are_removed_and_the_rest_is_trained_back(whole, tmp_path):
     assert record["attempts"][-1]["gate"]["low"] >= 0
     with pytest.raises(RunError, match="already exists"):
         shrink_run(whole, out)
+
+
+class Stopped(Exception):
+    """Stands for a kill."""
+
+
+def stop_at_the_gate(run, out):
+    """A shrinking that is stopped when its training has ended."""
+
+    def stop(*scores):
+        raise Stopped
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("warmstart.shrinking.shrink_run.judge", stop)
+        with pytest.raises(Stopped):
+            shrink_run(run, out, ShrinkOptions(0.5, 1))
+
+
+def test_a_training_that_ended_before_a_kill_is_not_repeated(whole, tmp_path, monkeypatch):
+    shrink_run(whole, tmp_path / "whole", ShrinkOptions(0.5, 1))
+    stop_at_the_gate(whole, tmp_path / "stopped")
+    monkeypatch.setattr("warmstart.shrinking.train_back.run_recipe", None)
+    shrink_run(whole, tmp_path / "stopped", ShrinkOptions(0.5, 1))
+    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "stopped"))
+    assert one == other
+    assert not list(tmp_path.glob(".stopped*"))
+
+
+def test_what_was_stopped_is_not_used_for_another_model(whole, files, tmp_path):
+    data = {"train": files["train"], "dev": files["test"], "test": files["test"]}
+    other = warmstart.fit(model=whole.recipe.model, out=tmp_path / "run", seed=7, **data, **FAST)
+    shrink_run(other, tmp_path / "expected", ShrinkOptions(0.5, 1))
+    stop_at_the_gate(whole, tmp_path / "small")
+    shrink_run(other, tmp_path / "small", ShrinkOptions(0.5, 1))
+    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("expected", "small"))
+    assert one == two
+
+
+def test_a_model_that_is_never_right_is_refused_before_anything_is_trained(whole, tmp_path, monkeypatch):
+    monkeypatch.setattr("warmstart.shrinking.train_back.run_recipe", None)
+    monkeypatch.setattr(
+        "warmstart.inspection.ablation.Ablations.measure", lambda self: SimpleNamespace(scores=[0.0], mean=0.0)
+    )
+    with pytest.raises(ModelError, match="no dev row right"):
+        shrink_run(whole, tmp_path / "small", ShrinkOptions(0.5, 1))
 
 
 def test_a_head_that_pools_tokens_is_trained_back_too(sentences, files, tmp_path):

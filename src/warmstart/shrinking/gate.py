@@ -35,13 +35,18 @@ class Gate:
         return self.low >= 0
 
 
+def check_original(scores: Sequence[float]) -> None:
+    """Refuse a model of whose scores no share can be asked for."""
+    if min(scores) < 0:
+        raise ModelError("the scores of rows are below 0, so that no share of them can be asked for")
+    if sum(scores) == 0:
+        raise ModelError("the original has no dev row right, so that any model would pass")
+
+
 def judge(original: Sequence[float], smaller: Sequence[float], min_ratio: float) -> Gate:
     """Compare the scores of the same rows by two models; more is better, and none is below 0."""
+    check_original(original)
     before, after = np.asarray(original, dtype=float), np.asarray(smaller, dtype=float)
-    if before.min() < 0:
-        raise ModelError("the scores of rows are below 0, so that no share of them can be asked for")
-    if before.mean() == 0:
-        raise ModelError("the original has no dev row right, so that any model would pass")
     estimate = over_rows(after - min_ratio * before)
     means = float(before.mean()), float(after.mean())
     return Gate(min_ratio, *means, means[1] / means[0], estimate.mean, estimate.low, len(before))

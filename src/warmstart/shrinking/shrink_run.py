@@ -22,10 +22,11 @@ from warmstart.models.fewer_heads import check_removable_heads, removable_heads
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.switches import Switches, count_heads
 from warmstart.models.vocabulary import TrimmedVocabulary
+from warmstart.pipeline.fingerprint import fingerprint
 from warmstart.pipeline.prepare import read_rows
 from warmstart.recipe import MEMORY
 from warmstart.runtime.progress import Progress, silent
-from warmstart.shrinking.gate import judge
+from warmstart.shrinking.gate import check_original, judge
 from warmstart.shrinking.int8 import check_free, write_int8
 from warmstart.shrinking.least_needed import least_heads, order_blocks
 from warmstart.shrinking.record import Attempt, ShrinkOptions, Shrunk
@@ -104,6 +105,7 @@ class _Shrinking:
             )
         self.dev = list(self.tables["dev"].dicts())
         self.base = Ablations(self.predictor, self.dev)
+        check_original(self.base.measure().scores)
         self.attempts: list[Attempt] = []
         self.notes: list[str] = []
 
@@ -139,7 +141,9 @@ class _Shrinking:
                 continue
             self.progress.log(f"training back without {smaller.removed}")
             train_back = train_back or self._train_back(work)
-            folder = train_back(start, work / f"{self.options.train_back}-{smaller.name}", self.progress)
+            # By what it starts from: where that is another model now, a training that was stopped is not gone on with.
+            name = f"{self.options.train_back}-{smaller.name}-{fingerprint(str(start))[:12]}"
+            folder = train_back(start, work / name, self.progress)
             if (attempt := self._judge(folder, smaller)).passed:
                 return _Kept(folder, attempt)
         if vocabulary is not None:

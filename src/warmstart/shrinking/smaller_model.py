@@ -6,7 +6,7 @@ import copy
 import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,15 @@ class SmallerModel:
         original = torch_model(self.predictor)
         if not isinstance(original, PreTrainedModel):
             raise ModelError(f"{self.predictor.task.name} adds modules of its own to the model, which stays as it is")
-        if not folder.is_dir():
-            self._save(copy.deepcopy(original), folder)
+        if folder.is_dir():
+            with suppress(ModelError):  # of another model, or of another vocabulary
+                self._check(original, folder, rows)
+                return
+        self._save(copy.deepcopy(original), folder)
+        self._check(original, folder, rows)
+
+    def _check(self, original: PreTrainedModel, folder: Path, rows: Sequence[Row]) -> None:
+        """Compare what was written with the original, and remove it where it differs."""
         try:
             self._compare(original, Predictor.load(folder), list(rows[:COMPARED]))
         except ModelError:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from warmstart.data.schema import Row
+from warmstart.errors import RunError
 from warmstart.evaluation.run import RunFolder
 from warmstart.pipeline.distil import check_teacher
 from warmstart.pipeline.run_recipe import run_recipe
@@ -38,7 +40,7 @@ def fine_tune(run: RunFolder) -> TrainBack:
     """Trains with the labels of the run's training rows, and its own settings; the head goes on from where it was."""
 
     def train(start: Path, folder: Path, progress: Progress) -> Path:
-        return run_recipe(recipe_back(run, start), folder, progress).model
+        return _model_of(recipe_back(run, start), folder, progress)
 
     return train
 
@@ -62,9 +64,17 @@ def distil(run: RunFolder, texts: Path, columns: Sequence[str]) -> TrainBack:
     check_teacher(DistilOptions.model_validate(stage), run.recipe)
 
     def train(start: Path, folder: Path, progress: Progress) -> Path:
-        return run_recipe(recipe_back(run, start, [{"distil": stage}]), folder, progress).model
+        return _model_of(recipe_back(run, start, [{"distil": stage}]), folder, progress)
 
     return train
+
+
+def _model_of(recipe: Recipe, folder: Path, progress: Progress) -> Path:
+    """The model of a training, which may have ended before the shrinking was stopped."""
+    with suppress(RunError):  # no run is there yet
+        if (run := RunFolder(folder)).finished:
+            return run.model
+    return run_recipe(recipe, folder, progress).model
 
 
 def write_texts(rows: Iterable[Row], columns: Sequence[str], path: Path) -> None:
