@@ -278,7 +278,6 @@ def test_students_of_a_ranking_bi_encoder_end_with_their_scores(sample):
         assert all(0 < one[who]["score"] <= 1 for who in ("teacher", "without", "with"))
 
 
-@pytest.mark.real
 def test_soft_and_hard_labels_are_compared_with_the_truth(sample):
     figures = sample("soft", 1, "--sets", "sst5", "--votes", "3", WARMSTART_BENCH_TINY="1")
     (one,) = figures.values()

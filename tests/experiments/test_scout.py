@@ -1,13 +1,14 @@
 """Scouting: a linear probe on each of several encoders, the best first."""
 
 import json
+import shutil
 
 import pytest
 from typer.testing import CliRunner
 
 from tiny import save_tiny
 from warmstart.cli.main import app
-from warmstart.errors import RecipeError
+from warmstart.errors import RecipeError, RunError
 from warmstart.evaluation.run import RunFolder
 from warmstart.experiments import scout as scouting
 from warmstart.experiments.scout import scout
@@ -28,6 +29,17 @@ def test_every_encoder_has_a_score_a_speed_and_a_run_that_predicts(encoder, file
     monkeypatch.setattr(scouting, "run_recipe", None)
     again = scout({"data.train": files["train"]}, [encoder, other], tmp_path / "out")
     assert [(one.model, one.value) for one in again] == [(one.model, one.value) for one in results]
+
+
+def test_figures_of_other_rows_or_settings_are_not_told_as_those_of_these(encoder, files, tmp_path):
+    train = tmp_path / "train.csv"
+    shutil.copy(files["train"], train)
+    scout({"data.train": str(train)}, [encoder], tmp_path / "out")
+    with pytest.raises(RunError, match=r"(?s)another recipe.*window\.max_tokens: there None, here 16"):
+        scout({"data.train": str(train), "window.max_tokens": 16}, [encoder], tmp_path / "out")
+    train.write_text(train.read_text("utf-8") + "a good film after all,pos\n", "utf-8")
+    with pytest.raises(RunError, match=r"train\.csv changed since .*; choose another folder with --out"):
+        scout({"data.train": str(train)}, [encoder], tmp_path / "out")
 
 
 def test_the_command_prints_a_table_json_and_a_picture(encoder, files, tmp_path):

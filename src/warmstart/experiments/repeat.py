@@ -145,7 +145,9 @@ def check_same_recipe(recipe: Recipe, folder: Path) -> None:
     other = [key for key in here if there.get(key) != here[key]]
     if other:
         lines = "\n".join(f"  {key}: there {there.get(key)!r}, here {here[key]!r}" for key in other)
-        raise RunError(f"{folder} holds a run of another recipe:\n{lines}\nRemove it, or choose another folder")
+        raise RunError(
+            f"{folder} holds a run of another recipe:\n{lines}\nRemove it, or choose another folder with --out"
+        )
 
 
 def _settings(recipe: Recipe) -> dict[str, object]:
