@@ -200,3 +200,16 @@ def test_words_are_tagged_at_a_higher_learning_rate_unless_a_user_sets_one(encod
     assert decided(encoder, str(words), tmp_path, **tag)[1] == {"training.learning_rate": 2e-4}
     monkeypatch.setattr(rules, "SMALL_ENCODER", 16)
     assert decided(encoder, str(words), tmp_path, **tag)[1] == {}
+
+
+def test_an_encoder_of_sentences_ranks_after_fewer_steps_unless_a_user_says_how_many(sentences, encoder, tmp_path):
+    rows = tmp_path / "rows.csv"
+    lines = [f"query {number},document {number},1\nquery {number},another {number},0\n" for number in range(20)]
+    rows.write_text("query,document,label\n" + "".join(lines))
+    rank = {"task": "rank"}
+    recipe, made = decided(sentences, str(rows), tmp_path, **rank)
+    assert made == {"training.min_steps": 100}
+    assert recipe.training.min_steps == 100
+    assert decided(encoder, str(rows), tmp_path, **rank)[1] == {}
+    for own in ({"training.epochs": 2}, {"training.min_steps": 7}, {"task.encoder": "cross"}):
+        assert decided(sentences, str(rows), tmp_path, **rank, **own)[1] == {}
