@@ -25,10 +25,12 @@ questions of WikiQA). A student, another encoder or the teacher's own layers spr
 cross-encoder that is fine-tuned on the 79 questions (e5-small, one seed) has an nDCG@20 of 72.2, and so little to
 teach. mpnet-base on CoNLL-2003 was left out after it was seen: with the defaults of before, its student was worse with
 it (71.7 against 74.5, one seed), and with those of now its own training failed (F1 48.7). Counted, it would be one pair
-more, and the one that its teacher made worse. Scores are accuracy, for CoNLL-2003 F1, for WikiQA nDCG@20 of the given
-sentences, in points. Intervals in parentheses are over seeds, those *over rows* over test rows (their ends averaged over seeds); for
-CoNLL-2003 they are of the mean F1 of a sentence, which differs from the F1 of all. With one seed, the chart has these.
-Speed is texts (for WikiQA, pairs) per second beside the teacher's, on one CPU thread in fp32.
+more, and the one that its teacher made worse.
+
+Scores are accuracy, for CoNLL-2003 F1, for WikiQA nDCG@20 of the given sentences, in points. Intervals in parentheses
+are over seeds, those *over rows* over test rows (their ends averaged over seeds); for CoNLL-2003 they are of the mean
+F1 of a sentence, which differs from the F1 of all. With one seed, the chart has these. Speed is texts
+(for WikiQA, pairs) per second beside the teacher's, on one CPU thread in fp32.
 """
 HEADER = (
     "| set | teacher | student | seeds | teacher | without | with | with − without | over rows | with − teacher | "

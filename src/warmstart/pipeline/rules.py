@@ -63,8 +63,8 @@ PAIR_STEPS = 100
 RANK_STEPS = 100
 """The fewest steps of a bi-encoder that ranks, each of which reads three texts a row or more.
 
-On WikiQA (dev part, one seed), 100 steps on 79 questions had an nDCG@20 of 81.4 in 169 CPU seconds and 300 steps 80.2 in
-546; on all 873 questions, 83.7 in 226 and 83.7 in 620."""
+On WikiQA (dev part, one seed), 100 steps on 79 questions had an nDCG@20 of 81.4 in 169 CPU seconds, and 300 steps 80.2
+in 546; on all 873 questions, 83.7 in 226 and 83.7 in 620."""
 TAG_RATE, SMALL_ENCODER = 2e-4, 512
 """The peak learning rate for tagging words with an encoder up to that hidden size (docs/results/tagging.md).
 
