@@ -211,5 +211,7 @@ def test_an_encoder_of_sentences_ranks_after_fewer_steps_unless_a_user_says_how_
     assert made == {"training.min_steps": 100}
     assert recipe.training.min_steps == 100
     assert decided(encoder, str(rows), tmp_path, **rank)[1] == {}
+    prompts = {"task.query_prompt": "query: ", "task.document_prompt": "passage: "}
+    assert decided(encoder, str(rows), tmp_path, **rank, **prompts)[1] == made
     for own in ({"training.epochs": 2}, {"training.min_steps": 7}, {"task.encoder": "cross"}):
         assert decided(sentences, str(rows), tmp_path, **rank, **own)[1] == {}

@@ -125,9 +125,11 @@ def _tagged_words(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> Dec
 
 def _ranked_documents(recipe: Recipe) -> Decision:
     """An encoder of sentences needs fewer steps for what it was trained to do, compare queries and documents."""
-    bi = recipe.task.options.get("encoder") != "cross" and declared_pooling(recipe.model) is not None
+    options = recipe.task.options
+    of_sentences = declared_pooling(recipe.model) is not None or bool(options.get("query_prompt"))
     rules = [RuleRecord("training.min_steps", RANK_STEPS, "the encoder compares texts already")]
-    rules = rules if bi and not _set_by_user(recipe) else []
+    if not of_sentences or options.get("encoder") == "cross" or _set_by_user(recipe):
+        rules = []
     return Decision(_completed(settings_in(recipe, _settings(rules), "by rule")), rules)
 
 
