@@ -14,9 +14,12 @@ from warmstart.errors import ModelError, RecipeError
 from warmstart.inference.features import Extractor
 from warmstart.inference.predictor import Predictor
 from warmstart.models.prompts import trained_prompt
+from warmstart.plan.decided_trainings import decided_trainings
+from warmstart.recipe import make_recipe
 from warmstart.report.model_card import make_card
 from warmstart.report.page import render
 from warmstart.report.run_facts import read_facts
+from warmstart.runtime.progress import silent
 
 FILE = "config_sentence_transformers.json"
 
@@ -264,3 +267,12 @@ def test_a_damaged_prompt_is_refused(prompted, tmp_path, prompt):
 
     with pytest.raises(ModelError, match=r"warmstart\.json: window\.prompt: found"):
         SavedTask.read(folder)
+
+
+def test_a_plan_knows_the_prompts_and_the_rules_that_follow_from_them(e5, tmp_path):
+    lines = [f"query {number},document {number},1\nquery {number},another {number},0\n" for number in range(20)]
+    (tmp_path / "rows.csv").write_text("query,document,label\n" + "".join(lines))
+    recipe = make_recipe({"model": e5, "task": "rank", "data.train": str(tmp_path / "rows.csv")})
+    ((_, planned),) = decided_trainings("fine-tuning", recipe, silent)
+    assert planned.training.min_steps == 100
+    assert planned.task.options["document_prompt"] == "passage: "

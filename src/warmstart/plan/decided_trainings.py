@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from warmstart.models.loading import load_config
 from warmstart.pipeline.held_out import SHARE
 from warmstart.pipeline.prepare import read_rows
+from warmstart.pipeline.prompts import with_prompts
 from warmstart.pipeline.rules import with_rules
 from warmstart.recipe import Recipe
 from warmstart.recipe.sweep_files import settings_in
@@ -19,6 +20,7 @@ def decided_trainings(name: str, recipe: Recipe, progress: Progress) -> Iterator
 
     Which of those that are compared is best is not known before; the first one stands for it.
     """
+    recipe, _ = with_prompts(recipe)
     decision = with_rules(recipe, read_rows(recipe, cache_folder(), progress), load_config(recipe.model))
     ways = [settings_in(decision.recipe, settings, "by rule") for settings in decision.candidates.values()]
     for way, trained in zip(decision.candidates, ways, strict=True):
