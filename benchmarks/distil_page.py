@@ -29,8 +29,9 @@ more, and the one that its teacher made worse.
 
 Scores are accuracy, for CoNLL-2003 F1, for WikiQA nDCG@20 of the given sentences, in points. Intervals in parentheses
 are over seeds, those *over rows* over test rows (their ends averaged over seeds); for CoNLL-2003 they are of the mean
-F1 of a sentence, which differs from the F1 of all. With one seed, the chart has these. Speed is texts
-(for WikiQA, pairs) per second beside the teacher's, on one CPU thread in fp32.
+F1 of a sentence, which differs from the F1 of all, and for WikiQA a question counts once for each of its sentences, so
+that they are too narrow. With one seed, the chart has these. Speed is texts (for WikiQA, pairs) per second beside the
+teacher's, on one CPU thread in fp32.
 """
 HEADER = (
     "| set | teacher | student | seeds | teacher | without | with | with − without | over rows | with − teacher | "
@@ -120,7 +121,8 @@ def conclusion(measured: list[Pair], wanted: set[str]) -> str:
     seeds = sorted({len(pair.runs) for pair in measured})
     if not missing and seeds[0] >= SEEDS:
         return text
-    return f"{text} Measured in part: {' to '.join(map(str, seeds))} of {SEEDS} seeds; missing: {_listed(missing)}."
+    counted = " to ".join(map(str, dict.fromkeys([seeds[0], seeds[-1]])))
+    return f"{text} Measured in part: {counted} of {SEEDS} seeds; missing: {_listed(missing)}."
 
 
 def _listed(names: set[str]) -> str:
