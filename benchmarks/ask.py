@@ -12,19 +12,17 @@ from __future__ import annotations
 import argparse
 import csv
 import math
-import os
 from statistics import mean
 from typing import Any
 
 import numpy as np
 
 import kept
-from common import KEPT_WORK, ROOT, finish, weights, write_page
+from common import KEPT_WORK, ROOT, TINY, finish, weights, write_page
 from tables import Lines, chosen
 
 CACHE = KEPT_WORK / "ask"
 DATA = ROOT / ".cache" / "studies" / "data"
-TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 SETS = ("trec", "sms_spam", "rt-polarity", "sst5", "banking77", "clinc150")
 POOL, FIRST, SHARE = (300, 20, 0.95) if TINY else (5000, 100, 0.95)
 """Rows to ask for, rows of the first round, and the share of the accuracy with all rows that is to be reached."""

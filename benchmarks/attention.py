@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import kept
-from common import ROOT, arguments, finish, weights, write_page
-from fitted import TINY
+from common import ROOT, TINY, arguments, finish, weights, write_page
 from inspect_sets import encoder, finished_run, read
 from tables import Lines
 

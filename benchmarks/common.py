@@ -16,6 +16,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
+TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
+"""Whether a sample of seconds is asked for, with a tiny encoder and few rows."""
 KEPT_WORK = Path(os.environ.get("WARMSTART_BENCH_CACHE", ROOT / ".cache"))
 """Where runs are kept, so that a stopped measurement goes on where it was."""
 

@@ -7,7 +7,6 @@ all-MiniLM-L6-v2 trained far too long at far too high a rate on 300 reviews of r
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from common import arguments, finish, weights, write_page
+from common import TINY, arguments, finish, weights, write_page
 from craft_sets import _draw, _write
 from set_files import MEASURE, OPEN, Rows, categories, tabbed
 
@@ -34,7 +33,6 @@ HARD = {
     "training.min_steps": None,
     "training.lr_schedule": "constant",
 }
-TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 
 
 def label_errors(rows: Rows, vectors: Any) -> dict[str, Any]:

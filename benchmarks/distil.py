@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import kept
-from common import KEPT_WORK, finish, write_page
+from common import KEPT_WORK, TINY, finish, write_page
 from distil_page import RATIO, SEEDS, page, pairs, picture
-from fitted import TINY, encoder, fit_once
+from fitted import encoder, fit_once
 from set_files import MEASURE, OPEN, Rows, candidates, categories, tabbed
 from tables import Lines, chosen
 

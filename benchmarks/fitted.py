@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from common import ROOT, weights
-
-TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
-"""Whether a sample of seconds is asked for, with a tiny encoder and few rows."""
+from common import ROOT, TINY, weights
 
 
 def encoder(name: str, cache: Path) -> str:
@@ -26,8 +22,8 @@ def encoder(name: str, cache: Path) -> str:
 def fit_once(folder: Path, progress: Any, **fields: Any) -> Path:
     """The folder of a run by these fields of a recipe, which is trained only if it has not ended there before."""
     import warmstart
-    from warmstart.evaluation.run import RunFolder
+    from warmstart.evaluation.run import finished_run
 
-    if not (folder / "recipe.yaml").is_file() or not RunFolder(folder).finished:
+    if finished_run(folder) is None:
         warmstart.fit(out=folder, progress=progress, **fields)
     return folder

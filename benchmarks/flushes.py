@@ -21,12 +21,11 @@ from typing import Any
 from unittest import mock
 
 import warmstart
-from common import KEPT_WORK, ROOT, arguments, finish, timed, write_page
+from common import KEPT_WORK, ROOT, TINY, arguments, finish, timed, write_page
 from warmstart.deploy.label.label_corpus import HERE, label
 
 STEPS = 40
 ROUNDS = int(os.environ.get("WARMSTART_BENCH_ROUNDS", "3"))
-TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 SIZE = {
     "vocab_size": 30522, "hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12,
     "intermediate_size": 1536,

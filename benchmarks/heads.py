@@ -16,8 +16,7 @@ from statistics import mean
 from typing import Any
 
 import kept
-from common import ROOT, finish, write_page
-from fitted import TINY
+from common import ROOT, TINY, finish, write_page
 from inspect_sets import SETS, finished_run
 from tables import Lines, chosen
 

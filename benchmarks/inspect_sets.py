@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import fitted
-from common import KEPT_WORK
-from fitted import TINY, fit_once
+from common import KEPT_WORK, TINY
+from fitted import fit_once
 from set_files import MEASURE, questions, scored_pairs, tabbed
 
 CACHE = KEPT_WORK / "inspect"

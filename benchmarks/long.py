@@ -15,10 +15,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from common import ROOT, SHARED, arguments, finish, weights, write_page
+from common import ROOT, SHARED, TINY, arguments, finish, weights, write_page
 
 ARTICLES = SHARED / "data" / "open" / "covidqa_early" / "data" / "question-answering" / "200423_covidQA.json"
-TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 """Whether a tiny model and made-up articles are taken: for a sample that runs anywhere."""
 BATCH = 16
 WORDS = ("the", "film", "story", "actor", "was", "very", "not", "good", "bad", "great", "boring", "and", "london")

@@ -8,15 +8,13 @@ come from the last of them, so the peaks should hardly differ: `ratio` is the hi
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from common import arguments, finish, write_page
+from common import TINY, arguments, finish, write_page
 
-TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 """Whether a tiny model is taken: for a sample that runs anywhere."""
 LENGTHS = (1_000, 10_000, 100_000)
 MARK = 1.1

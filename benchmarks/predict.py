@@ -33,7 +33,7 @@ import torch
 import kept
 import warmstart
 from bars import bars
-from common import KEPT_WORK, ROOT, finish, timed, weights, write_page
+from common import KEPT_WORK, ROOT, TINY, finish, timed, weights, write_page
 from padding import read_texts
 from turns import Turns
 from warmstart.inference.batching import group_by_length
@@ -49,7 +49,6 @@ EVERY = {"bf16": 1, "fp32": 5}
 SHARE = 8
 """The pipeline answers each eighth text of a stretch; it does not look ahead, so that these are like all."""
 KEPT = KEPT_WORK / "bench-predict.jsonl"
-TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 RAY = 5000
 """Texts that a worker of Ray answers."""
 MEMORY = (0.2, 20)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import kept
-from common import ROOT, arguments, finish, write_page
-from fitted import TINY
+from common import ROOT, TINY, arguments, finish, write_page
 from inspect_sets import encoder, read
 from set_files import MEASURE, OPEN
 from tables import Lines

@@ -17,11 +17,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from common import KEPT_WORK, ROOT, arguments, finish, write_page
+from common import KEPT_WORK, ROOT, TINY, arguments, finish, write_page
 from set_files import OPEN
 from tables import Lines
 
-TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 """For tests: a few texts of our own and a tiny encoder."""
 CACHE = Path(tempfile.mkdtemp()) if TINY else KEPT_WORK / "scratch"
 SHAPE = {"num_layers": 3, "hidden_size": 128, "num_heads": 4, "vocab_size": 6000, "max_tokens": 128}

@@ -20,9 +20,9 @@ from statistics import mean
 from typing import Any
 
 import kept
-from common import KEPT_WORK, ROOT, finish, write_page
+from common import KEPT_WORK, ROOT, TINY, finish, write_page
 from distil import conll
-from fitted import TINY, fit_once
+from fitted import fit_once
 from inspect_sets import encoder, finished_run
 from tables import Lines, chosen
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import os
 import random
 import shutil
 import sys
@@ -23,11 +22,10 @@ from typing import Any
 import numpy as np
 
 import kept
-from common import KEPT_WORK, ROOT, finish, weights, write_page
+from common import KEPT_WORK, ROOT, TINY, finish, weights, write_page
 from forest import forest
 from tables import Lines, chosen
 
-TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 if TINY:
     sys.path.insert(0, str(ROOT / "tests"))
 CACHE = KEPT_WORK / ("soft-tiny" if TINY else "soft")

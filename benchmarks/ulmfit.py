@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import kept
-from common import ROOT, finish, write_page
+from common import ROOT, TINY, finish, write_page
 from tables import ABOUT, Lines, asking, chosen, errors_told, means, table
 from ulmfit_sets import CACHE, SETS, data_of, wikitext
 
-TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 """Whether a tiny model learns from a few articles: for a sample that runs anywhere."""
 SIZES = {"hidden_size": 576, "embedding_size": 200, "vocab_size": 30_000}
 if TINY:

@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from common import finish, write_page
+from common import TINY, finish, write_page
 from ulmfit_sets import CACHE, wikitext
 
-TINY = bool(os.environ.get("WARMSTART_BENCH_TINY"))
 """Whether a tiny model learns from a few articles: for a sample that runs anywhere."""
 SIZES = {"embedding_size": 200, "hidden_size": 576, "num_layers": 3, "vocab_size": 30_000}
 if TINY:

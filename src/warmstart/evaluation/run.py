@@ -185,3 +185,11 @@ def begin_run(folder: Path, recipe: Recipe) -> None:
     make_folder(folder)
     write_format_version(folder)
     write_text(folder / RECIPE, absolute(recipe).yaml())
+
+
+def finished_run(folder: Path) -> RunFolder | None:
+    """The run in a folder, if it is finished; None as well where no run is."""
+    if not (folder / RECIPE).is_file():
+        return None
+    run = RunFolder(folder)
+    return run if run.finished else None

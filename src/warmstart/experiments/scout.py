@@ -11,7 +11,7 @@ from pathlib import Path
 from warmstart.errors import RecipeError, RunError
 from warmstart.evaluation.evaluate import predict_rows
 from warmstart.evaluation.records.encoder_choice import EncoderScore
-from warmstart.evaluation.run import RECIPE, RunFolder
+from warmstart.evaluation.run import RunFolder, finished_run
 from warmstart.experiments.repeat import check_same_recipe
 from warmstart.experiments.sweep_plots import new_figure, save_figure
 from warmstart.inference.predictor import Predictor
@@ -56,28 +56,24 @@ def scout(
         recipe = make_recipe({**values, **LINEAR_PROBE, "model": model}, "scout")
         path = Path(folder) / f"{number}-{re.sub(r'[^A-Za-z0-9.-]+', '-', Path(model).name)}"
         progress.log(model)
-        run = _earlier_run(recipe, path) or run_recipe(recipe, path, progress)
+        run = finished_run(path)
+        if run is None:
+            run = run_recipe(recipe, path, progress)
+        else:
+            check_same_recipe(recipe, path)
         results.append(_result(recipe, run))
     return sorted(results, key=lambda one: -(one.value if one.value is not None else -1.0))
-
-
-def _earlier_run(recipe: Recipe, path: Path) -> RunFolder | None:
-    """The run of an earlier call, if it has ended; one of other settings or other rows is refused."""
-    if not (path / RECIPE).is_file() or not (run := RunFolder(path)).finished:
-        return None
-    check_same_recipe(recipe, path)
-    train = read_rows(recipe, cache_folder(), silent).tables["train"]
-    if run.data.parts["train"].fingerprint != train.fingerprint:
-        raise RunError(
-            f"{recipe.data.train} changed since {path} was written; choose another folder with --out, or remove it"
-        )
-    return run
 
 
 def _result(recipe: Recipe, run: RunFolder) -> ScoutResult:
     probe = run.training.linear_probe
     assert probe is not None
     train = read_rows(recipe, cache_folder(), silent).tables["train"]
+    if run.data.parts["train"].fingerprint != train.fingerprint:
+        raise RunError(
+            f"{recipe.data.train} changed since {run.folder} was written; "
+            "choose another folder with --out, or remove it"
+        )
     rows = train.select(range(min(TIMED_ROWS, len(train))))
     predictor = Predictor.load(run.folder)
     predict_rows(predictor, rows.select(range(min(8, len(rows)))))  # the first texts also pay for what is set up once

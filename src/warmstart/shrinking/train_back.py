@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from warmstart.data.schema import Row
-from warmstart.errors import RunError
-from warmstart.evaluation.run import RunFolder
+from warmstart.evaluation.run import RunFolder, finished_run
 from warmstart.pipeline.distil import check_teacher
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import DistilOptions, Recipe, make_recipe
@@ -71,10 +69,7 @@ def distil(run: RunFolder, texts: Path, columns: Sequence[str]) -> TrainBack:
 
 def _model_of(recipe: Recipe, folder: Path, progress: Progress) -> Path:
     """The model of a training, which may have ended before the shrinking was stopped."""
-    with suppress(RunError):  # no run is there yet
-        if (run := RunFolder(folder)).finished:
-            return run.model
-    return run_recipe(recipe, folder, progress).model
+    return (finished_run(folder) or run_recipe(recipe, folder, progress)).model
 
 
 def write_texts(rows: Iterable[Row], columns: Sequence[str], path: Path) -> None:
