@@ -83,6 +83,6 @@ def keep_rows(name: str, rows: Sequence[RunResult], asked: dict[str, str]) -> No
         if names != found.setdefault("rows", names):
             raise SystemExit(f"{row.folder}: measured on other test rows than the runs kept in {FOLDER / name}.json")
         fields = {key: getattr(row, key) for key in RunResult.__dataclass_fields__ if key not in NOT_KEPT}
-        quality = [int(one) if one == int(one) else round(one, 6) for one in row.scores.tolist()]
+        quality = [int(one) if one in (0, 1) else round(one, 6) for one in row.scores.tolist()]
         found[f"{row.variant} {row.seed}"] = [asked[row.variant], fields, quality]
     write(name, found)

@@ -16,7 +16,10 @@ from small import FAST
 from tiny import save_tiny
 from warmstart.cli.main import app
 from warmstart.errors import DataError, RecipeError, StoppedError
+from warmstart.evaluation.run_result import read_result
+from warmstart.evaluation.statistics import difference_over_rows, over_rows
 from warmstart.inference.search import Index
+from warmstart.report.run_facts import read_facts
 
 WORDS = ["film", "book", "food", "movie", "story", "actor", "plot", "paris", "london", "tokyo", "alice", "bob"]
 LEARN = {
@@ -95,6 +98,19 @@ def test_the_relevant_document_comes_first(runs, name):
     found = runs(name).metrics["test"]
     assert next(iter(found)) == "ndcg_20"
     assert found["mrr"] > 0.9
+
+
+def test_a_query_counts_once_however_many_documents_it_has(runs, tables):
+    result = read_result(runs("bi").folder, "", 0)
+    queries = {query for query, _, _ in rows()}
+    assert len(queries) < len(result.scores) == len(list(rows()))
+    estimate = over_rows(result.scores)
+    assert estimate.count == len(queries)
+    assert estimate.mean == pytest.approx(result.value)
+    assert difference_over_rows(result.scores, result.scores * 0.5).count == len(queries)
+    shown = read_facts(runs("bi").folder).scores[0].estimate
+    assert shown is not None
+    assert shown.count == len(queries)
 
 
 def test_a_bi_encoder_opens_in_sentence_transformers_with_its_window_and_pooling(runs):

@@ -65,7 +65,7 @@ class RunResult:
         """How good each answer is, more is better, in the order of `locations`.
 
         As the task scores a row: 1 or 0 for one label, the F1 of the row's labels for several, minus the absolute error
-        for a number.
+        for a number; NaN where it has no score of its own, as all rows of a query but the first.
         """
         path = self.folder / PREDICTION_FILES[self.part]
         return row_scores(self.task, read_scored(self.task, path), path)

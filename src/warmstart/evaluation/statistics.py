@@ -72,10 +72,10 @@ def over_rows(scores: ArrayLike, seed: int = 0) -> MeanEstimate:
     """Mean over test rows with its bootstrap interval: where it would lie on many other rows of this kind.
 
     Args:
-        scores: One number per row, of one model or averaged over seeds.
+        scores: One number per row, of one model or averaged over seeds; rows with NaN have no score of their own.
         seed: Seed of the resampling.
     """
-    sample = np.asarray(scores, dtype=float)
+    sample = scored(scores)
     mean = float(sample.mean()) if len(sample) else math.nan
     if len(sample) < 2:
         return MeanEstimate(mean, math.nan, math.nan, len(sample))
@@ -92,7 +92,7 @@ def difference_over_rows(scores: ArrayLike, others: ArrayLike, seed: int = 0) ->
     Whether other test rows of this kind would show it too. The test swaps the two scores of a row at random:
     if neither side were better, that would change nothing.
     """
-    differences = np.asarray(scores, dtype=float) - np.asarray(others, dtype=float)
+    differences = scored(np.asarray(scores, dtype=float) - np.asarray(others, dtype=float))
     estimate = over_rows(differences, seed)
     # Rows without a difference are the same after any swap, so they are left out of the swapping.
     unequal = differences[differences != 0]
@@ -103,6 +103,13 @@ def difference_over_rows(scores: ArrayLike, others: ArrayLike, seed: int = 0) ->
         (unequal,), _sum, permutation_type="samples", vectorized=True, **_resampling(len(unequal), seed)
     )
     return MeanEstimate(estimate.mean, estimate.low, estimate.high, estimate.count, float(test.pvalue))
+
+
+def scored(scores: ArrayLike) -> NDArray[np.float64]:
+    """The scores of rows that have one."""
+    values: NDArray[np.float64] = np.asarray(scores, dtype=float)
+    known: NDArray[np.float64] = values[~np.isnan(values)]
+    return known
 
 
 def mcnemar(won: int, lost: int) -> float:

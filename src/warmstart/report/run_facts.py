@@ -16,7 +16,7 @@ from warmstart.evaluation.records.evidence import EvidenceRecord
 from warmstart.evaluation.records.metrics import Measurements
 from warmstart.evaluation.run import RunFolder
 from warmstart.evaluation.run_result import RunResult, read_result
-from warmstart.evaluation.statistics import MeanEstimate, over_rows
+from warmstart.evaluation.statistics import MeanEstimate, over_rows, scored
 from warmstart.evaluation.training_warnings import training_warnings
 from warmstart.tasks.base import AnyTask
 
@@ -114,7 +114,7 @@ def _scores(run: RunFolder, result: RunResult) -> PartScores:
     metrics = run.metrics[result.part]
     headline = next(iter(metrics))
     value = metrics[headline]
-    estimate = _estimate(np.asarray(result.scores, dtype=float))
+    estimate = _estimate(scored(result.scores))
     same = value is not None and math.isclose(estimate.mean, float(value), abs_tol=TOLERANCE)
     accuracy = metrics.get("accuracy")
     if same:

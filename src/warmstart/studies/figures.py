@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from warmstart.errors import RunError
 from warmstart.evaluation.run_result import RunResult
+from warmstart.evaluation.statistics import scored
 from warmstart.options import Values
 from warmstart.storage.files import write_text
 from warmstart.storage.folders import make_folder
@@ -69,7 +70,7 @@ class FigureFile:
             **{name: getattr(result, name) for name in FIELDS},
             "seconds": round(result.seconds, 1),
             "cpu_seconds": round(cpu_seconds, 1),
-            "scores": _short(result.scores.tolist()) if not result.failed or result.headline else "",
+            "scores": _short(scored(result.scores).tolist()) if not result.failed or result.headline else "",
         }
         make_folder(self.path.parent)
         with hold_lock(self.path.with_name(f".{self.path.name}.lock")):

@@ -285,6 +285,8 @@ class Task(ABC, Generic[OptionsT, FeatureT]):
     def row_scores(cls, options: OptionsT, columns: Columns, predictions: Sequence[Answer]) -> Sequence[float]:
         """How good each answer is by itself, more is better; by default 1 where it is the true one, and 0 elsewhere.
 
+        NaN where a row is scored together with another; whoever averages leaves it out.
+
         Args:
             columns: The metric columns; where scores are not stored, the true answers alone.
             predictions: Their answer fields, at least.

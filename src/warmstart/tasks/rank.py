@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
@@ -354,10 +355,13 @@ class Rank(Task[RankOptions, RankFeature]):
 
     @classmethod
     def row_scores(cls, options: RankOptions, columns: Columns, predictions: Sequence[Answer]) -> Sequence[float]:
-        """Of each row the nDCG@20 of its query; 0 where nothing is relevant to it."""
+        """The nDCG@20 of a query at its first row; NaN at others, as rows of one query are not evidence of their own.
+
+        NaN too where nothing is relevant to a query.
+        """
         queries, relevance, scores = judgements(columns, predictions)
         by_query = metrics.ndcg_by_query(relevance, scores)
-        return [by_query.get(query, 0.0) for query in queries]
+        return [by_query.pop(query, math.nan) for query in queries]
 
     def error_tables(self, columns: Columns, predictions: Sequence[Answer]) -> list[ErrorTable]:
         """The rank of the first relevant document, and the queries for which it is lowest."""
