@@ -10,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from warmstart.cli.main import app
 from warmstart.errors import RecipeError, RunError
 from warmstart.recipe.study import StudySize, load_study
 from warmstart.studies.cells import Cell, StudyPart, cells, measurements
@@ -118,6 +120,16 @@ def test_every_combination_of_the_axes_is_a_method(study):
     methods = load_study(study)[0].all_methods()
     assert list(methods) == ["quick", "epochs 1, type linear", "epochs 2, type linear"]
     assert methods["epochs 2, type linear"].recipe == {"training.epochs": 2, "head.type": "linear"}
+
+
+def test_methods_with_commas_in_their_names_can_be_chosen(study):
+    text = (study / "study.yaml").read_text()
+    (study / "study.yaml").write_text(f"{text}\naxes: {{training.epochs: [1, 2], head.type: [linear]}}\n")
+    asked = ["study", str(study), "--model", "none", "--no-train", "--methods"]
+    known = CliRunner().invoke(app, [*asked, "words, epochs 2, type linear,quick"])
+    assert known.exit_code == 0, known.output
+    unknown = CliRunner().invoke(app, [*asked, "words,epochs 3, type linear"])
+    assert str(unknown.exception).startswith("--methods epochs 3: the study has no such")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,7 +50,9 @@ def command(
     from warmstart.studies.cells import StudyPart
 
     settings, folder = load_study(study)
-    part = StudyPart(_names(sets), _names(sizes), _names(methods), seeds)
+    part = StudyPart(
+        _names(sets, settings.sets), _names(sizes, settings.sizes), _names(methods, settings.measured()), seeds
+    )
     part.check(settings)
     if not (encoder := model or settings.recipe.get("model")):
         raise RecipeError(f"{folder}: the study names no encoder; add --model, or recipe.model in {FILE}")
@@ -73,8 +76,15 @@ def command(
         raise RunError("\n".join((*runner.errors, "the same command tries again")))
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+def _names(text: str, known: Collection[str]) -> tuple[str, ...]:
+    """The names between commas; one that is known may have commas itself, as those of methods made from axes do."""
+    pieces, names = text.split(","), []
+    while pieces:
+        ends = range(len(pieces), 0, -1)
+        end = next((end for end in ends if ",".join(pieces[:end]).strip() in known), 1)
+        names.append(",".join(pieces[:end]).strip())
+        pieces = pieces[end:]
+    return tuple(name for name in names if name)
 
 
 def _show(results: Results) -> None:
