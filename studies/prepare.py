@@ -1,8 +1,9 @@
 """Write public sets into .cache/studies/data/: `python studies/prepare.py [NAME ...]`, all without a name.
 
 `NAME-train.csv` has all training rows, `NAME-test.csv` the test rows; columns `text`, `label`, and `pair` between them
-for pairs. Rows with entities are JSONL files, and so is raw text (`corpus-NAME.jsonl`). What each set is made of is in
-`sets.py` and `more_sets.py`. Files that are there and right are left alone.
+for pairs, or `query`, `document` and `label`. Rows with entities are JSONL files, and so is raw text
+(`corpus-NAME.jsonl`). What each set is made of is in `sets.py`, `more_sets.py` and `ranking_sets.py`. Files that are
+there and right are left alone.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
 from more_sets import CORPORA, MORE
+from ranking_sets import RANKING
 from set_files import MEASURE
 from sets import SETS
 
 DATA = ROOT / ".cache" / "studies" / "data"
 Row = dict[str, Any]
-KNOWN: dict[str, Callable[[], tuple[list[Any], list[Any]]]] = {**SETS, **MORE}
+KNOWN: dict[str, Callable[[], tuple[list[Any], list[Any]]]] = {**SETS, **MORE, **RANKING}
 
 
 def write(stem: Path, rows: list[Row]) -> None:
     """Write rows as CSV, or as JSONL where they have more than a label."""
-    columns = [name for name in ("text", "pair", "label") if name in rows[0]]
+    columns = [name for name in ("query", "document", "text", "pair", "label") if name in rows[0]]
     if columns[-1] != "label":
         _write(
             stem.with_name(f"{stem.name}.jsonl"), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,6 +23,24 @@ from warmstart.studies.measure import StudyRunner
 from warmstart.studies.page import summary, write_study_page
 from warmstart.studies.regret import ahead_of, behind, cell_means, mean_regret, worst_cell
 
+RANKED = """
+title: Ranked
+subject: defaults
+data: data
+recipe: {task: rank, window.max_tokens: 16}
+sets: {letters: {train: train.csv, test: test.csv, task: rank, sizes: [few]}}
+sizes: {few: {queries: 3, seeds: 1}}
+methods: {defaults: {}}
+peers: {given: {script: given.py, tasks: [rank]}}
+"""
+GIVEN = """
+import csv, json, sys
+job = json.load(open(sys.argv[1]))
+train, test = (list(csv.DictReader(open(job[part]))) for part in ("train", "test"))
+assert job["task"] == "rank" and len(train) == 9
+answers = [float(row["label"]) for row in test]
+json.dump({"answers": answers, "seconds": 0.5, "cpu_seconds": 0.5}, open(job["out"], "w"))
+"""
 PEER = """
 import csv, json, sys
 job = json.load(open(sys.argv[1]))
@@ -349,3 +368,27 @@ def test_a_share_has_rows_of_every_label_and_fixed_rows_stay_as_they_are():
     assert sorted(row["label"] for row in few) == ["bad"] * 5 + ["good"] * 5 + ["rare"]
     assert draw(every, StudySize(fixed=True), 7) == every
     assert len(draw(every, StudySize(share=1.0), 0)) == len(every)
+
+
+def test_a_query_is_drawn_with_all_its_documents():
+    every = [{"query": f"q{query}", "document": f"d{place}", "label": "1"} for query in range(9) for place in range(4)]
+    few, more = (draw(every, StudySize(queries=count), 0) for count in (2, 5))
+    assert set(Counter(row["query"] for row in few).values()) == {4}
+    assert len({row["query"] for row in few}) == 2
+    assert [row for row in more if row in few] == few
+    assert few != draw(every, StudySize(queries=2), 1)
+    with pytest.raises(ValueError, match="leave per_label, rows and share out"):
+        StudySize(queries=2, rows=3)
+
+
+def test_a_peer_ranks_documents(study, encoder):
+    (study / "study.yaml").write_text(RANKED)
+    (study / "given.py").write_text(GIVEN)
+    for name in ("train", "test"):
+        lines = [f"q{query},d{place},{int(place == query % 3)}\n" for query in range(6) for place in range(3)]
+        (study / "data" / f"{name}.csv").write_text("query,document,label\n" + "".join(lines))
+    made = runner(study, encoder)
+    made.run(StudyPart(methods=("given",)))
+    (results,) = made.results(StudyPart(methods=("given",))).values()
+    assert [row.value for row in results] == [1.0]
+    assert list(results[0].scores) == [1.0] * 6  # a query each, not a document

@@ -113,3 +113,13 @@ def test_tfidf_scores_pairs_by_both_texts(job, tmp_path):
     work = job.read_job(asked(tmp_path, ("text", "pair", "label"), train, test, task="score"))
     (red, blue), _ = tfidf_lr.answer(work)
     assert red > 3 > 2 > blue
+
+
+def test_bm25_ranks_the_documents_of_a_query(job, tmp_path):
+    import bm25_peer
+
+    rows = [("red paint", text, "1") for text in RED] + [("red paint", text, "0") for text in BLUE]
+    work = job.read_job(asked(tmp_path, ("query", "document", "label"), rows, rows, task="rank"))
+    scores, _ = bm25_peer.answer(work)
+    assert min(scores[: len(RED)]) > max(scores[len(RED) :])
+    job.write_result(work, {"answers": scores})

@@ -2,13 +2,14 @@
 
 A job names its files, its task and its limits:
 
-    {"train": CSV file, "test": CSV file, "task": "classify" or "score", "model": folder of a sentence encoder,
+    {"train": CSV file, "test": CSV file, "task": "classify", "score" or "rank", "model": folder of a sentence encoder,
      "seed": 0, "max_tokens": 128, "out": JSON file}
 
-The CSV files have columns `text` and `label`, and `pair` where the rows are pairs. The answer, in `out`, is
+The CSV files have columns `text` and `label`, and `pair` where the rows are pairs; for `rank`, `query`, `document` and
+`label`, which are read as a pair. The answer, in `out`, is
 
-    {"answers": [a label or a number for each test row, in order], "seconds": ..., "cpu_seconds": ...,
-     "versions": {library: version}, "notes": "the settings in a sentence"}
+    {"answers": [a label or a number for each test row, in order; for `rank`, more is more relevant],
+     "seconds": ..., "cpu_seconds": ..., "versions": {library: version}, "notes": "the settings in a sentence"}
 
 The time is that of training and predicting, with the loading of the encoder and without imports or the reading of the
 CSV files. Labels are text throughout. Standard library only: each peer may have a venv of its own.
@@ -28,7 +29,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-TASKS = ("classify", "score")
+TASKS = ("classify", "score", "rank")
 Answers = list[str] | list[float]
 
 
@@ -43,7 +44,7 @@ class Rows:
 
     @property
     def numbers(self) -> list[float]:
-        """The labels as numbers, which they are in `score`."""
+        """The labels as numbers, which they are in `score` and in `rank`."""
         return [float(label) for label in self.labels]
 
 
@@ -97,14 +98,15 @@ def read_rows(path: Path) -> Rows:
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         columns = reader.fieldnames or []
-        absent = [name for name in ("text", "label") if name not in columns]
+        text, pair = ("query", "document") if "query" in columns else ("text", "pair")
+        absent = [name for name in (text, "label") if name not in columns]
         if absent:
             sys.exit(f"{path}, line 1: no column {absent[0]!r}, only {', '.join(columns)}")
         rows = list(reader)
     if not rows:
         sys.exit(f"{path}: no rows")
-    pairs = [row["pair"] for row in rows] if "pair" in columns else None
-    return Rows([row["text"] for row in rows], pairs, [row["label"] for row in rows])
+    pairs = [row[pair] for row in rows] if pair in columns else None
+    return Rows([row[text] for row in rows], pairs, [row["label"] for row in rows])
 
 
 def write_result(job: Job, result: dict[str, Any]) -> None:
@@ -115,7 +117,7 @@ def write_result(job: Job, result: dict[str, Any]) -> None:
     for number, one in enumerate(answers, 1):
         if job.task == "classify" and not isinstance(one, str):
             sys.exit(f"the answer to test row {number} is {one!r}, expected a label as text")
-        if job.task == "score" and not (isinstance(one, float) and math.isfinite(one)):
+        if job.task != "classify" and not (isinstance(one, float) and math.isfinite(one)):
             sys.exit(f"the answer to test row {number} is {one!r}, expected a finite number")
     job.out.parent.mkdir(parents=True, exist_ok=True)
     staging = job.out.with_name(f".{job.out.name}.{os.getpid()}")

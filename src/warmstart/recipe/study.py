@@ -51,6 +51,8 @@ class StudySize(Options):
     """Rows of each label. Default: all."""
     rows: Annotated[int, Field(ge=1)] | None = None
     """Rows at most. Default: no limit."""
+    queries: Annotated[int, Field(ge=1)] | None = None
+    """Queries at most, each with all its rows, where rows have them. Default: no limit."""
     share: Annotated[float, Field(gt=0, le=1)] | None = None
     """Share of the rows, of each label alike and at least one of each. Default: all."""
     fixed: bool = False
@@ -60,8 +62,10 @@ class StudySize(Options):
 
     @model_validator(mode="after")
     def _one_way_to_draw(self) -> Self:
-        if self.fixed and (self.per_label or self.rows or self.share):
-            raise ValueError("fixed: the file has the rows; leave per_label, rows and share out")
+        if self.fixed and (self.per_label or self.rows or self.queries or self.share):
+            raise ValueError("fixed: the file has the rows; leave per_label, rows, queries and share out")
+        if self.queries and (self.per_label or self.rows or self.share):
+            raise ValueError("queries: all rows of a query are drawn; leave per_label, rows and share out")
         return self
 
 
@@ -88,7 +92,7 @@ class StudyPeer(Options):
     python: str | None = None
     """The Python to run it with, such as that of a venv of its own; an environment variable as `$NAME`. Default: the
     one of this process."""
-    tasks: list[Literal["classify", "score"]] = ["classify", "score"]
+    tasks: list[Literal["classify", "score", "rank"]] = ["classify", "score"]
     """The tasks it can do."""
     pairs: bool = True
     """Whether it takes pairs of texts."""

@@ -18,14 +18,21 @@ from warmstart.storage.files import write_text
 from warmstart.storage.folders import make_folder
 
 ANSWER = "label"
+QUERY = "query"
 JSONL = ".jsonl"
 
 
 def draw(rows: Sequence[Values], size: StudySize, seed: int) -> list[Values]:
-    """Rows in random order, at most so many of each label and in all; a seed's larger draw contains its smaller one."""
+    """Rows in random order, at most so many of each label and in all, or those of so many queries.
+
+    A seed's larger draw contains its smaller one.
+    """
     if size.fixed:
         return list(rows)
     mixed = random.Random(seed).sample(rows, len(rows))
+    if size.queries is not None:
+        chosen = list(dict.fromkeys(row[QUERY] for row in mixed))[: size.queries]
+        return [row for row in mixed if row[QUERY] in set(chosen)]
     if size.per_label is not None:
         mixed = _first_of_each(mixed, lambda label: size.per_label or 0)
     if size.share is not None:

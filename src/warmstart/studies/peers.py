@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warmstart.errors import RecipeError, RunError
-from warmstart.evaluation.evaluate import measure
+from warmstart.evaluation.evaluate import measure, metric_columns
 from warmstart.evaluation.predictions import PREDICTION_FILES
 from warmstart.evaluation.records.metrics import headline_of
 from warmstart.evaluation.run_result import RunResult, read_scored, why_failed
@@ -54,9 +54,8 @@ def peer_result(name: str, recipe: Recipe, answers: Sequence[object], seconds: f
     if len(answers) != len(rows):
         raise RunError(f"{name}: found {len(answers)} answers, expected {len(rows)}, one for each test row")
     field = task.answer_fields[0]
-    truth = {"label": list(rows.column("label"))}
     path = folder / PREDICTION_FILES["test"]
-    metrics = {"test": measure(task, rows, truth, [{field: answer} for answer in answers], path)}
+    metrics = {"test": measure(task, rows, metric_columns(task, rows), [{field: one} for one in answers], path)}
     headline = headline_of(metrics)
     assert headline is not None
     failed = why_failed(recipe.task, headline, read_scored(recipe.task, path))
