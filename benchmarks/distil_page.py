@@ -29,9 +29,9 @@ more, and the one that its teacher made worse.
 
 Scores are accuracy, for CoNLL-2003 F1, for WikiQA nDCG@20 of the given sentences, in points. Intervals in parentheses
 are over seeds, those *over rows* over test rows (their ends averaged over seeds); for CoNLL-2003 they are of the mean
-F1 of a sentence, which differs from the F1 of all, and for WikiQA a question counts once for each of its sentences, so
-that they are too narrow. With one seed, the chart has these. Speed is texts (for WikiQA, pairs) per second beside the
-teacher's, on one CPU thread in fp32.
+F1 of a sentence, which differs from the F1 of all, and for WikiQA of its questions, with the last two seeds (of the
+first they were of sentences, and so too narrow). With one seed, the chart has these. Speed is texts (for WikiQA, pairs)
+per second beside the teacher's, on one CPU thread in fp32.
 """
 HEADER = (
     "| set | teacher | student | seeds | teacher | without | with | with − without | over rows | with − teacher | "
@@ -64,11 +64,12 @@ class Pair:
         return estimate if len(self.runs) > 1 else self.over_rows(other)
 
     def over_rows(self, other: str) -> MeanEstimate:
-        """The difference of a test row with its interval, averaged over seeds."""
+        """The difference of a test row with its interval, averaged over the seeds that have one."""
         from warmstart.evaluation.statistics import MeanEstimate
 
-        low, high, middle = (mean(some) for some in zip(*(run[f"over {other}"] for run in self.runs), strict=True))
-        return MeanEstimate(middle, low, high, len(self.runs))
+        intervals = [run[f"over {other}"] for run in self.runs if f"over {other}" in run]
+        low, high, middle = (mean(some) for some in zip(*intervals, strict=True))
+        return MeanEstimate(middle, low, high, len(intervals))
 
     @property
     def speed(self) -> float:
