@@ -14,7 +14,7 @@ import json
 import random
 import time
 from collections.abc import Callable
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +204,7 @@ def main() -> None:
     if args.write and not TINY:
         measured = pairs(figures)
         picture(measured)
-        text = page(measured, {f"{teacher} on {name}" for name in SETS for teacher in TEACHERS})
+        text = page(measured, set(product(SETS, TEACHERS, STUDENTS)))
         write_page("distil", "Students with and without a teacher", "make results-distil", text)
     finish(figures)
 

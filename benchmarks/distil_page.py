@@ -93,18 +93,18 @@ def pairs(figures: dict[str, dict[str, Any]]) -> list[Pair]:
     ]
 
 
-def page(measured: list[Pair], wanted: set[str]) -> str:
+def page(measured: list[Pair], wanted: set[tuple[str, str, str]]) -> str:
     """The page about all that was measured.
 
     Args:
-        wanted: Teachers on sets, such as "e5-small on trec", that a whole measurement has.
+        wanted: Set, teacher and student of every pair that a whole measurement has.
     """
     table = [f"| {' | '.join(pair.cells())} |" for pair in measured]
     chart = "![How much better each student is with its teacher than without, with intervals](distil.svg)"
     return "\n".join([conclusion(measured, wanted), "", chart, "", ABOUT.strip(), "", *HEADER, *table, ""])
 
 
-def conclusion(measured: list[Pair], wanted: set[str]) -> str:
+def conclusion(measured: list[Pair], wanted: set[tuple[str, str, str]]) -> str:
     """What the figures come to: the two marks over the sets, and what is missing."""
     better = [pair for pair in measured if pair.difference("without").low > 0]
     worse = {
@@ -118,12 +118,15 @@ def conclusion(measured: list[Pair], wanted: set[str]) -> str:
         f"({_listed(worse)}); a student at least {FASTER} times as fast is within a point of its teacher on "
         f"{len(near)} ({_listed(near)})**."
     )
-    missing = wanted - {f"{pair.teacher} on {pair.set}" for pair in measured}
-    seeds = sorted({len(pair.runs) for pair in measured})
-    if not missing and seeds[0] >= SEEDS:
+    fewer = {f"{pair.student} from {pair.teacher} on {pair.set}" for pair in measured if len(pair.runs) < SEEDS}
+    if len(measured) == len(wanted) and not fewer:
         return text
-    counted = " to ".join(map(str, dict.fromkeys([seeds[0], seeds[-1]])))
-    return f"{text} Measured in part: {counted} of {SEEDS} seeds; missing: {_listed(missing)}."
+    taught = {f"{teacher} on {name}" for name, teacher, _ in wanted}
+    without = taught - {f"{pair.teacher} on {pair.set}" for pair in measured}
+    return (
+        f"{text} Measured in part: {len(measured)} of {len(wanted)} pairs, with fewer than {SEEDS} seeds: "
+        f"{_listed(fewer)}; no student of: {_listed(without)}."
+    )
 
 
 def _listed(names: set[str]) -> str:
