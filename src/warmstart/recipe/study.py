@@ -115,7 +115,7 @@ class Study(Options):
     source: str = ""
     """The published table or figure that is redone, if one is."""
     unlike: str = ""
-    """What is unlike the source."""
+    """What is unlike the source, or what else to know about the figures."""
     subject: str
     """The method that all others are compared with."""
     data: str = "."

@@ -95,7 +95,7 @@ def _source(study: Study) -> str:
     """What the study redoes, what is unlike it here, and what the original would cost."""
     parts = [
         f"**Redone from:** {study.source.strip()}" if study.source else "",
-        f"**Unlike the source:** {study.unlike.strip()}" if study.unlike else "",
+        f"**{'Unlike the source' if study.source else 'Note'}:** {study.unlike.strip()}" if study.unlike else "",
         f"**Full size:** {full_size_cost(study.full_size)}" if study.full_size else "",
     ]
     return "\n\n".join(part for part in parts if part)
