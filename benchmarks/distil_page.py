@@ -27,6 +27,11 @@ teach. mpnet-base on CoNLL-2003 was left out after it was seen: with the default
 it (71.7 against 74.5, one seed), and with those of now its own training failed (F1 48.7). Counted, it would be one pair
 more, and the one that its teacher made worse.
 
+What stands between a student and its teacher at three times the speed is size. MiniLM is six times as fast as
+mpnet-base: enough for the intents of banking77, not for film reviews, where it stays 2.7 points behind. Three layers of
+e5-small are four times as fast, and lose 2 to 11 points. Its six layers, or MiniLM in its place, lose about a point or
+none, but are only twice as fast.
+
 Scores are accuracy, for CoNLL-2003 F1, for WikiQA nDCG@20 of the given sentences, in points. Intervals in parentheses
 are over seeds, those *over rows* over test rows (their ends averaged over seeds); for CoNLL-2003 they are of the mean
 F1 of a sentence, which differs from the F1 of all, and for WikiQA of its questions, with the last two seeds (of the

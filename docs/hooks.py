@@ -57,6 +57,7 @@ def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
     if uri.startswith("results/"):
         columns = max((line.count("|") for line in markdown.splitlines() if line.startswith("| ")), default=0)
         page.meta["hide"] = ["toc", "navigation"] if columns > 12 else ["toc"]  # room for tables
+        page.meta["search"] = {"boost": 0.5}  # who searches wants to do something: guides come first
     filled = _PLACE.sub(lambda match: _make(match[1]), markdown)
     guide = re.fullmatch(r"howto/([\w-]+)\.md", uri)
     return f"{filled}\n\n*Evidence: {_rests_on(evidence_of('advice')[guide[1]])}.*\n" if guide else filled

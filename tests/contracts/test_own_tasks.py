@@ -36,7 +36,7 @@ ALLOWED = {
     "inference/search.py": {"score", "rank"},  # fields of answers
     "cli/answer_tables.py": {"score", "rank"},  # columns of a table
     "cli/search_documents.py": {"rank", "score"},  # fields of a search result
-    "recipe/study.py": {"classify", "score"},  # the tasks that a job of a peer can be about
+    "recipe/study.py": {"classify", "score", "rank"},  # the tasks that a job of a peer can be about
     "recipe/study_claims.py": {"score"},  # what a claim is about
     "cli/diagnosis_tables.py": {"score"},  # a column of a table
     "report/error_sections.py": {"score"},  # a column of a table
