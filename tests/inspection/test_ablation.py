@@ -60,6 +60,35 @@ def test_effects_are_of_every_head_and_layer_and_corrected_for_their_number(pred
     assert ablations.measure(parse_switches("0,1,2")).mean < base.mean
 
 
+def test_blocks_below_the_first_that_differs_are_computed_once(predictor, rows):
+    ablations = Ablations(predictor, rows)
+    computed = [0, 0, 0]
+
+    def count(number):
+        def add(*_):
+            computed[number] += 1
+
+        return add
+
+    blocks = [group.module for group in warmstart.LayerMap.of(ablations.model).blocks]
+    handles = [next(block.children()).register_forward_hook(count(number)) for number, block in enumerate(blocks)]
+    try:
+        ablations.measure()
+        batches = computed[0]
+        assert computed == [batches] * 3
+        measured = [ablations.measure(parse_switches(f"2.{head}")) for head in range(4)]
+        assert computed == [batches, batches, 5 * batches]
+        ablations.go_on_from(parse_switches("1.0"))
+        ablations.measure(parse_switches("1.0,2.1"))  # those without 1.0 are computed for it, then the top block
+        assert computed == [2 * batches, 2 * batches, 7 * batches]
+    finally:
+        for handle in handles:
+            handle.remove()
+    again = Ablations(predictor, rows)
+    again.go_on_from(parse_switches("0.0"))  # differs from all at the lowest block
+    assert [again.measure(parse_switches(f"2.{head}")) for head in range(4)] == measured
+
+
 def test_heads_that_are_not_read_have_no_effect_and_no_importance(one_head, rows):
     ablations = Ablations(one_head, rows)
     effects = {effect.without: effect for effect in ablations.effects(every_head(ablations.model))}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,9 +23,11 @@ from warmstart.evaluation.statistics import difference_over_rows, holm
 from warmstart.inference.engines.torch import TorchEngine
 from warmstart.inference.ensembles import Ensemble
 from warmstart.inference.predictor import Predictor
+from warmstart.models.block_outputs import BlockOutputs
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.switches import ALL, BlocksOff, HeadsOff, Switches, count_heads, heads_joined
 from warmstart.runtime.progress import Progress, silent
+from warmstart.tasks.base import Answer
 
 Kind = Literal["head", "attention", "block"]
 """What is off: one head, all heads of a block, or a whole block."""
@@ -93,6 +95,12 @@ class Ablations:
         self.store = store
         self.encoded = predictor.encode(self.rows)
         self.measured: dict[str, AblatedScores] = {}
+        self.outputs = BlockOutputs(self.model)
+        self.stored_of: Switches | None = None
+
+    def go_on_from(self, switches: Switches | None) -> None:
+        """Say what is off in most of what will be measured: up to where they differ from it, it is computed once."""
+        self.outputs, self.stored_of = BlockOutputs(self.model), switches
 
     def measure(self, switches: Switches | None = None) -> AblatedScores:
         """The model's answers without these heads and blocks; None to switch nothing off."""
@@ -117,12 +125,7 @@ class Ablations:
 
     def _measure(self, switches: Switches | None, name: str) -> AblatedScores:
         task = self.predictor.task
-        with ExitStack() as stack:
-            if switches and switches.heads:
-                stack.enter_context(HeadsOff(self.model, switches.heads))
-            if switches and switches.blocks:
-                stack.enter_context(BlocksOff(self.model, switches.blocks))
-            answers = list(self.predictor.answer(self.encoded))
+        answers = self._answers(switches)
         columns = {key: [row[key] for row in self.rows] for key in task.metric_columns if key in self.rows[0]}
         headline = task.compute_metrics(columns, answers)[task.headline]
         scores = [float(score) for score in type(task).row_scores(task.options, columns, answers)]
@@ -132,6 +135,17 @@ class Ablations:
             write_record(measurement, self._file(self.store, name))
         return measurement
 
+    def _answers(self, switches: Switches | None) -> list[Answer]:
+        """The answers without these, the outputs of blocks below the first that differs taken from the store."""
+        same = _same_blocks(switches, self.stored_of, len(self.outputs.blocks))
+        if same == len(self.outputs.blocks):
+            with _off(self.model, switches), self.outputs.recorded():
+                return list(self.predictor.answer(self.encoded))
+        if same and not self.outputs.tried:
+            self._answers(self.stored_of)
+        with _off(self.model, switches), self.outputs.reused(same):
+            return list(self.predictor.answer(self.encoded))
+
     def _stored(self, name: str) -> AblatedScores | None:
         if self.store is None or not self._file(self.store, name).is_file():
             return None
@@ -140,6 +154,25 @@ class Ablations:
 
     def _file(self, store: Path, name: str) -> Path:
         return store / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}.json"
+
+
+@contextmanager
+def _off(model: nn.Module, switches: Switches | None) -> Iterator[None]:
+    with ExitStack() as stack:
+        if switches and switches.heads:
+            stack.enter_context(HeadsOff(model, switches.heads))
+        if switches and switches.blocks:
+            stack.enter_context(BlocksOff(model, switches.blocks))
+        yield
+
+
+def _same_blocks(one: Switches | None, other: Switches | None, blocks: int) -> int:
+    """How many blocks, from the lowest one up, have the same off in both."""
+
+    def off(switches: Switches | None, block: int) -> tuple[bool, set[int | str]]:
+        return (False, set()) if switches is None else (block in switches.blocks, set(switches.heads.get(block, ())))
+
+    return next((block for block in range(blocks) if off(one, block) != off(other, block)), blocks)
 
 
 def torch_model(predictor: Predictor) -> nn.Module:

@@ -58,6 +58,7 @@ def remove_heads(
     removals = [_removal(off, chosen_on, evaluated_on)]
     with progress.bar("removing heads", steps) as bar:
         for _ in range(steps):
+            chosen_on.go_on_from(_switches(off))
             # The first of the best: the least important where scores are the same.
             best = max(left[:candidates], key=lambda head: chosen_on.measure(_switches([*off, head])).mean)
             left.remove(best)
