@@ -22,8 +22,8 @@ DATA = SHARED / "data" / "measure-only" / "rt-polarity"
 KEPT = KEPT_WORK / "bench-plain.jsonl"
 
 
-def ours(model: str, train: Path, seed: int) -> float:
-    """Accuracy of `warmstart.fit`."""
+def ours(model: str, train: Path, seed: int, **training: Any) -> float:
+    """Accuracy of `warmstart.fit`, with settings of `training` besides."""
     import warmstart
 
     with tempfile.TemporaryDirectory() as folder:
@@ -37,13 +37,19 @@ def ours(model: str, train: Path, seed: int) -> float:
             out=f"{folder}/run",
             **{
                 "data.header": False,
-                "training": {"learning_rate": RATE, "batch_size": BATCH, "epochs": EPOCHS, "batching": "random"},
+                "training": {
+                    "learning_rate": RATE,
+                    "batch_size": BATCH,
+                    "epochs": EPOCHS,
+                    "batching": "random",
+                    **training,
+                },
             },
         )
         return float(run.metrics["test"]["accuracy"])
 
 
-def plain(model: str, train: Path, seed: int) -> float:
+def plain(model: str, train: Path, seed: int, bf16: bool = True) -> float:
     """Accuracy of the script one would write with `transformers` alone."""
     import datasets
     import numpy as np
@@ -70,7 +76,7 @@ def plain(model: str, train: Path, seed: int) -> float:
             warmup_steps=0.1,
             weight_decay=0.01,
             seed=seed,
-            bf16=True,
+            bf16=bf16,
             use_cpu=True,
             save_strategy="no",
             disable_tqdm=True,

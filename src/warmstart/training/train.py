@@ -14,6 +14,7 @@ from warmstart.models.first_token import first_token_only
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.precision import resolve_precision
 from warmstart.runtime import processes
+from warmstart.runtime.allocator import keep_large_blocks
 from warmstart.runtime.progress import Progress, silent
 from warmstart.runtime.signals import StopRequest, watch_stop_signals
 from warmstart.runtime.trackers import set_tensorboard_folder, tracker_errors
@@ -78,6 +79,8 @@ def train(
         kernel = dropout_kernel(job, steps, policy.checkpoints.folder if policy else None)
         trainer.dropout = FastDropout if kernel == "fast" else nullcontext
         stack.enter_context(first_token_only(job.model) if width is None else nullcontext())
+        on_processor = args.device.type == "cpu" and sharded is None  # FSDP gathers and frees blocks of many sizes
+        stack.enter_context(keep_large_blocks() if on_processor else nullcontext())
         early = stateful.get("early_stopping")
         if isinstance(early, EarlyStopping):
             early.log = lambda value: trainer.log({"eval_score": value})
