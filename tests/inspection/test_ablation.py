@@ -77,10 +77,11 @@ def test_blocks_below_the_first_that_differs_are_computed_once(predictor, rows):
         batches = computed[0]
         assert computed == [batches] * 3
         measured = [ablations.measure(parse_switches(f"2.{head}")) for head in range(4)]
-        assert computed == [batches, batches, 5 * batches]
+        assert computed == [2 * batches, 2 * batches, 6 * batches]  # once more, to store what they return
         ablations.go_on_from(parse_switches("1.0"))
-        ablations.measure(parse_switches("1.0,2.1"))  # those without 1.0 are computed for it, then the top block
-        assert computed == [2 * batches, 2 * batches, 7 * batches]
+        ablations.measure(parse_switches("1.0,2.1"))
+        ablations.measure(parse_switches("1.0,2.2"))
+        assert computed == [3 * batches, 3 * batches, 9 * batches]
     finally:
         for handle in handles:
             handle.remove()

@@ -138,11 +138,10 @@ class Ablations:
     def _answers(self, switches: Switches | None) -> list[Answer]:
         """The answers without these, the outputs of blocks below the first that differs taken from the store."""
         same = _same_blocks(switches, self.stored_of, len(self.outputs.blocks))
-        if same == len(self.outputs.blocks):
-            with _off(self.model, switches), self.outputs.recorded():
-                return list(self.predictor.answer(self.encoded))
-        if same and not self.outputs.tried:
-            self._answers(self.stored_of)
+        if 0 < same < len(self.outputs.blocks) and not self.outputs.tried:
+            with _off(self.model, self.stored_of), self.outputs.recorded():
+                for _ in self.predictor.answer(self.encoded):
+                    pass
         with _off(self.model, switches), self.outputs.reused(same):
             return list(self.predictor.answer(self.encoded))
 

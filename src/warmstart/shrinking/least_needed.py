@@ -24,6 +24,7 @@ def order_blocks(predictor: Predictor, rows: Sequence[Row], count: int, progress
     order: list[int] = []
     with progress.bar("blocks off", count) as bar:
         for _ in range(count):
+            ablations.go_on_from(Switches({}, sorted(order)))
             best = max(left, key=lambda block: ablations.measure(Switches({}, sorted([*order, block]))).mean)
             left.remove(best)
             order.append(best)
