@@ -115,18 +115,19 @@ def _judged(run: Any, out: Path) -> dict[str, Any]:
 
 def page(by_set: dict[str, list[dict[str, Any]]]) -> str:
     """The page about all sets."""
-    chart = "![Score on test rows over texts per second, a panel for each set](shrink.svg)"
+    chart = (
+        "![Share of the score that is left over the speed, a line for each set; few points pass the gate](shrink.svg)"
+    )
     lines = [conclusion(by_set), *in_part(by_set), "", chart, "", ABOUT.strip(), "", *HEADER]
     for name, runs in by_set.items():
         for number in range(min(len(run["points"]) for run in runs)):
-            both = [(run["points"][number], run["points"][0]) for run in runs]
-            speed = mean(one["texts_per_second"] / base["texts_per_second"] for one, base in both)
-            size = mean(one["parameters"] / base["parameters"] for one, base in both)
-            passed, test = sum(one["passed"] for one, _ in both), mean(one["test"] for one, _ in both)
-            first = both[0][0]
+            some = tuple(run["points"][number] for run in runs)
+            speed, size = (mean(_of_whole(runs, some, what)) for what in ("texts_per_second", "parameters"))
+            passed, test = sum(one["passed"] for one in some), mean(one["test"] for one in some)
+            first = some[0]
             lines.append(
                 f"| {name} | {first['blocks']} | {first['tokens']:,} | {test:.4f} | {speed:.2f} | {size:.2f} | "
-                f"{passed} of {len(both)} |"
+                f"{passed} of {len(some)} |"
             )
     return "\n".join(lines)
 
@@ -158,6 +159,7 @@ parameters, both as a share of the whole model's. The score is accuracy, for CoN
 1,500 to test on) the mean F1 of a sentence. *Passed* counts the seeds whose score on dev rows is surely at least
 0.99 of the original's.
 """
+COLORS = ("#3b528b", "#21918c", "#d95f02")
 HEADER = (
     "| set | blocks | tokens | score on test | speed | size | passed |",
     "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -165,15 +167,28 @@ HEADER = (
 
 
 def picture(by_set: dict[str, list[dict[str, Any]]]) -> None:
-    """The score over the speed."""
-    from warmstart.inspection.plots import draw
+    """The share of the score that is left over the speed, with the number of blocks at each point."""
+    from warmstart.experiments.sweep_plots import new_figure, save_figure
 
-    panels = {}
-    for name, runs in by_set.items():
+    figure, axes = new_figure(7.5, 4)
+    for (name, runs), color in zip(by_set.items(), COLORS, strict=False):
         points = list(zip(*(run["points"] for run in runs), strict=True))
-        speeds = [mean(one["texts_per_second"] for one in some) for some in points]
-        panels[name] = {"score on test": (speeds, [mean(one["test"] for one in some) for some in points])}
-    draw(panels, ROOT / "docs" / "results" / "shrink.svg", "", "texts per CPU second")
+        speeds = [mean(_of_whole(runs, some, "texts_per_second")) for some in points]
+        scores = [mean(_of_whole(runs, some, "test")) for some in points]
+        axes.plot(speeds, scores, color=color, label=name)
+        for speed, score, some in zip(speeds, scores, points, strict=True):
+            passed = all(one["passed"] for one in some)
+            axes.plot(speed, score, "o", color=color, markerfacecolor=color if passed else "white")
+            axes.annotate(str(some[0]["blocks"]), (speed, score), (5, 5), textcoords="offset points", fontsize=8)
+    axes.set_xlabel("times as fast as the whole model (numbers: blocks; filled: passes the gate)")
+    axes.set_ylabel("score on test, share of the whole model's")
+    axes.legend(frameon=False, fontsize=9)
+    save_figure(figure, ROOT / "docs" / "results" / "shrink.svg")
+
+
+def _of_whole(runs: list[dict[str, Any]], some: tuple[dict[str, Any], ...], what: str) -> list[float]:
+    """A figure of a point of each run, as a share of that of its whole model."""
+    return [one[what] / run["points"][0][what] for run, one in zip(runs, some, strict=True)]
 
 
 def main() -> None:
