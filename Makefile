@@ -76,6 +76,10 @@ bench-flushes:  ## Training and labelling with flushes to disk against without (
 bench-step:  ## Where a training step goes, by kind of work, and the share of the machine's peak (N= encoders).
 	@$(PYTHON) benchmarks/step.py $(SIZE)
 
+.PHONY: bench-step-pieces
+bench-step-pieces:  ## What else was tried to make a step cheaper, beside the step of `fit` (N= rounds). About 10 minutes.
+	@$(PYTHON) benchmarks/step_pieces.py $(SIZE)
+
 .PHONY: bench-train
 bench-train:  ## Training speed beside a plain Trainer and a bare loop over the same rows (N= rows).
 	@$(PYTHON) benchmarks/train.py $(SIZE)

@@ -32,6 +32,7 @@ def test_training_speed_ends_with_its_ratios(sample):
     figures = sample("train", 40, WARMSTART_BENCH_TINY="1")
     assert figures["imdb"]["rows"] == 32
     assert all(figures[name] > 0 for name in ("ratio_plain", "ratio_bare", "ratio_default", "ratio_frozen_half"))
+    assert len(figures["imdb"]["pieces"]) == 4
 
 
 @pytest.mark.slow
@@ -39,6 +40,13 @@ def test_where_a_step_goes_adds_up(sample):
     steps = sample("step", 1, WARMSTART_BENCH_TINY="1")["steps"]
     assert {one["threads"] for one in steps} == {1, 2}
     assert all(abs(sum(one[name].values()) - 1) < 0.01 for one in steps for name in ("shares", "shares_ours"))
+
+
+@pytest.mark.slow
+def test_what_else_was_tried_for_a_step_ends_with_ratios(sample):
+    figures = sample("step_pieces", 1, WARMSTART_BENCH_TINY="1")["32"]
+    assert len(figures) == 8
+    assert all(one > 0 for one in figures.values())
 
 
 def test_spans_go_to_pieces_and_back(sample):
