@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from warmstart.runtime.trackers import set_tensorboard_folder, tracker_errors
 from warmstart.training.callbacks import EarlyStopping, EpochEvaluation
 from warmstart.training.callbacks.gradual_unfreezing import trainable_layers
 from warmstart.training.checkpoints import CheckpointPolicy
-from warmstart.training.dropout_trial import dropout_kernel
+from warmstart.training.dropout_trial import Kernel, dropout_kernel
 from warmstart.training.fast_dropout import FastDropout
 from warmstart.training.fsdp import ShardedModel, check_fsdp
 from warmstart.training.history import TrainingResult, training_log
@@ -77,10 +78,7 @@ def train(
         set_tensorboard_folder(trainer.callback_handler.callbacks, folder)
         steps = planned_steps(settings, args, len(trainer.batches))
         kernel = dropout_kernel(job, steps, policy.checkpoints.folder if policy else None)
-        trainer.dropout = FastDropout if kernel == "fast" else nullcontext
-        stack.enter_context(first_token_only(job.model) if width is None else nullcontext())
-        on_processor = args.device.type == "cpu" and sharded is None  # FSDP gathers and frees blocks of many sizes
-        stack.enter_context(keep_large_blocks() if on_processor else nullcontext())
+        stack.enter_context(_cheap_steps(trainer, kernel))
         early = stateful.get("early_stopping")
         if isinstance(early, EarlyStopping):
             early.log = lambda value: trainer.log({"eval_score": value})
@@ -101,6 +99,18 @@ def train(
     values = evaluation.values if isinstance(evaluation, EarlyStopping | EpochEvaluation) else []
     history = training_log(trainer.state.log_history)
     return TrainingResult(output.global_step, trainer.seconds(), precision, history, values, kernel)
+
+
+@contextmanager
+def _cheap_steps(trainer: WarmstartTrainer, kernel: Kernel) -> Iterator[None]:
+    """Within it, a step spends little on dropout, on tokens that nobody reads and on asking the system for memory."""
+    trainer.dropout = FastDropout if kernel == "fast" else nullcontext
+    with ExitStack() as stack:
+        if vector_width(trainer.job.rows) is None:
+            stack.enter_context(first_token_only(trainer.job.model))
+        if trainer.args.device.type == "cpu" and trainer.mesh is None:  # FSDP frees blocks of many sizes
+            stack.enter_context(keep_large_blocks())
+        yield
 
 
 def _shard(
