@@ -197,10 +197,10 @@ dropout](step.md), the last block for the first token alone, and [memory kept](t
   caches, so its gain grows with the length.
 - **Rows laid end to end** give attention one sequence as long as all of them, most of which its mask rules out. The
   linear layers see all tokens as one matrix anyway, and batches by length have 2% padding.
-- **Stored outputs of a frozen half** would save what `layers.freeze` leaves of the lower half. Its dropout would have to
-  be off, and each token of a row would take 1.5 KB on disk.
-- **Two processes**, each with half the rows, are compared with two threads by the clock, before they exchange gradients.
-  On a machine that does other work at the same time, two threads wait for each other and look far worse than they are.
+- **Stored outputs of a frozen half** would save what `layers.freeze` leaves of the lower half. Its dropout would have
+  to be off, and each token of a row would take 1.5 KB on disk.
+- **Two processes**, each with half the rows, are compared with two threads by the clock, before they exchange
+  gradients, on a machine that does nothing else: beside other work, two threads wait for each other.
 """
 
 
