@@ -1,8 +1,8 @@
 """Ways to make a training step cheaper that were tried beside the ones that are in use, and what each would bring.
 
-Each is measured against the step as `fit` makes it: cheap dropout, the last block for the first token alone, memory
-kept. What is compared is CPU time on one thread, by turns in one process; two threads and two processes are compared
-by the clock, since they are to use both cores.
+Each is measured against the step as `fit` makes it: cheap dropout, the last block for the first token alone. What is
+compared is CPU time on one thread, by turns in one process; two threads and two processes are compared by the clock,
+since they are to use both cores.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import torch
 from common import TINY, arguments, finish, timed, write_page
 from step import Step, load
 from warmstart.models.layer_map import LayerMap
-from warmstart.runtime.allocator import keep_large_blocks
 from warmstart.training.fast_dropout import FastDropout
 
 LENGTHS = (32, 128, 384)
@@ -151,12 +150,11 @@ def clocked(threads: int, length: int, share: int, steps: int) -> float:
     """Seconds of so many steps on a share of the rows, the first one left out."""
     torch.set_num_threads(threads)
     trial = Trial(length, share)
-    with keep_large_blocks():
+    trial.run()
+    start = time.perf_counter()
+    for _ in range(steps):
         trial.run()
-        start = time.perf_counter()
-        for _ in range(steps):
-            trial.run()
-        return time.perf_counter() - start
+    return time.perf_counter() - start
 
 
 def main() -> None:
@@ -164,11 +162,10 @@ def main() -> None:
     args = arguments(__doc__ or "", 7, "rounds of each comparison")
     torch.set_num_threads(1)
     figures: dict[str, Any] = {}
-    with keep_large_blocks():
-        for length in LENGTHS[:1] if TINY else LENGTHS:
-            figures[str(length)] = tried(length, args.n)
-            figures[str(length)][PROCESSES] = two_processes(length, args.n)
-            print(length, figures[str(length)], flush=True)
+    for length in LENGTHS[:1] if TINY else LENGTHS:
+        figures[str(length)] = tried(length, args.n)
+        figures[str(length)][PROCESSES] = two_processes(length, args.n)
+        print(length, figures[str(length)], flush=True)
     if args.write:
         write_page(
             "step-pieces", "What else was tried to make a step cheaper", "make bench-step-pieces", _page(figures)
@@ -185,7 +182,7 @@ Of what was tried, one thing would pay: to store what a frozen lower half gives.
 is worth what it asks for, in fp32 on this machine.
 
 How many times as fast a step of MiniLM is (at most 32 rows and 2,048 tokens, with [cheap
-dropout](step.md), the last block for the first token alone, and [memory kept](train.md)):
+dropout](step.md) and the last block for the first token alone):
 
 | tried | {" | ".join(f"{length} tokens" for length in figures)} |
 | --- |{" ---: |" * len(figures)}

@@ -74,7 +74,6 @@ PIECES = {
     "rows of similar length in a batch": Piece({"batching": "random"}),
     "dropout from cheap random bits": Piece({"dropout_kernel": "torch"}),
     "the last block for the first token alone": Piece(function="first_token_only"),
-    "memory kept from step to step": Piece(function="keep_large_blocks"),
 }
 
 

@@ -15,7 +15,6 @@ from warmstart.models.first_token import first_token_only
 from warmstart.models.layer_map import LayerMap
 from warmstart.models.precision import resolve_precision
 from warmstart.runtime import processes
-from warmstart.runtime.allocator import keep_large_blocks
 from warmstart.runtime.progress import Progress, silent
 from warmstart.runtime.signals import StopRequest, watch_stop_signals
 from warmstart.runtime.trackers import set_tensorboard_folder, tracker_errors
@@ -103,13 +102,11 @@ def train(
 
 @contextmanager
 def _cheap_steps(trainer: WarmstartTrainer, kernel: Kernel) -> Iterator[None]:
-    """Within it, a step spends little on dropout, on tokens that nobody reads and on asking the system for memory."""
+    """Within it, a step spends little on dropout and on tokens that nobody reads."""
     trainer.dropout = FastDropout if kernel == "fast" else nullcontext
     with ExitStack() as stack:
         if vector_width(trainer.job.rows) is None:
             stack.enter_context(first_token_only(trainer.job.model))
-        if trainer.args.device.type == "cpu" and trainer.mesh is None:  # FSDP frees blocks of many sizes
-            stack.enter_context(keep_large_blocks())
         yield
 
 
