@@ -22,8 +22,8 @@ DATA = SHARED / "data" / "measure-only" / "rt-polarity"
 KEPT = KEPT_WORK / "bench-plain.jsonl"
 
 
-def ours(model: str, train: Path, seed: int, **training: Any) -> float:
-    """Accuracy of `warmstart.fit`, with settings of `training` besides."""
+def ours(model: str, train: Path, seed: int, layers: dict[str, Any] | None = None, **training: Any) -> float:
+    """Accuracy of `warmstart.fit`, with settings of `layers` and `training` besides."""
     import warmstart
 
     with tempfile.TemporaryDirectory() as folder:
@@ -35,6 +35,7 @@ def ours(model: str, train: Path, seed: int, **training: Any) -> float:
             label="1",
             seed=seed,
             out=f"{folder}/run",
+            layers=layers or {},
             **{
                 "data.header": False,
                 "training": {

@@ -178,8 +178,8 @@ def _page(figures: dict[str, Any]) -> str:
     lines = [f"| {name} | " + " | ".join(f"{one[name]:.2f} ×" for one in figures.values()) + " |" for name in names]
     seconds = ", ".join(f"{one[COMPILING]:.0f}" for one in figures.values())
     return f"""
-Of what was tried, one thing would pay: to store what a frozen lower half gives. It is not built yet. Nothing else here
-is worth what it asks for, in fp32 on this machine.
+Of what was tried, one thing pays, and is in use where layers are frozen: to store what the frozen lower half gives
+([how much it saves](train.md#a-frozen-lower-half)). Nothing else here is worth what it asks for, in fp32 here.
 
 How many times as fast a step of MiniLM is (at most 32 rows and 2,048 tokens, with [cheap
 dropout](step.md) and the last block for the first token alone):
@@ -194,8 +194,8 @@ dropout](step.md) and the last block for the first token alone):
   caches, so its gain grows with the length.
 - **Rows laid end to end** give attention one sequence as long as all of them, most of which its mask rules out. The
   linear layers see all tokens as one matrix anyway, and batches by length have 2% padding.
-- **Stored outputs of a frozen half** would save what `layers.freeze` leaves of the lower half. Its dropout would have
-  to be off, and each token of a row would take 1.5 KB on disk.
+- **Stored outputs of a frozen half** save what `layers.freeze` leaves of the lower half. Its dropout is off, and each
+  token of a row takes 1.5 KB on disk.
 - **Two processes**, each with half the rows, are compared with two threads by the clock, before they exchange
   gradients, on a machine that does nothing else: beside other work, two threads wait for each other.
 """

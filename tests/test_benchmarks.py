@@ -31,7 +31,8 @@ def test_flushes_are_counted_on_disk_and_in_memory(sample):
 def test_training_speed_ends_with_its_ratios(sample):
     figures = sample("train", 40, WARMSTART_BENCH_TINY="1")
     assert figures["imdb"]["rows"] == 32
-    assert all(figures[name] > 0 for name in ("ratio_plain", "ratio_bare", "ratio_default", "ratio_frozen_half"))
+    assert all(figures[name] > 0 for name in ("ratio_plain", "ratio_bare", "ratio_default"))
+    assert figures["frozen_half"].keys() == {"computed", "cached"}
     assert len(figures["imdb"]["pieces"]) == 3
 
 

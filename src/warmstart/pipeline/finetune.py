@@ -36,6 +36,7 @@ from warmstart.pipeline.final_model import WEIGHT_AVERAGE, FinalModel, choose_fi
 from warmstart.pipeline.fingerprint import identity
 from warmstart.pipeline.forgetting_monitor import ForgettingMonitor, make_monitor
 from warmstart.pipeline.frozen_features import FeatureWriter, check_slices
+from warmstart.pipeline.frozen_layers import store_states
 from warmstart.pipeline.linear_probe import ProbedHead, ProbeStart, check_probe
 from warmstart.pipeline.model_start import PROBE, load_start, reused_config, window_of
 from warmstart.pipeline.prepare import Parts, RowEncoder, fit_task
@@ -308,6 +309,8 @@ def _train(
     read = as_stream(ready.task, rows)
     job = TrainingJob(ready.loaded.model, ready.task, ready.tokenizer, read, ready.settings, ready.train.location)
     untrained = ready.is_solved
+    if not untrained and not ready.lora:
+        job = store_states(job, ready.features.with_name("states.arrow"), progress)
     if ready.time_limit is not None and not untrained:
         spent = time.monotonic() - ready.started
         steps = limit_steps(job, ready.time_limit, spent, probed is not None, folder, progress).steps
@@ -368,12 +371,13 @@ def _record(
         final_model=choice,
         rules=list(ready.rules),
         dropout_kernel=trained.dropout_kernel,
+        cached_blocks=trained.cached_blocks,
     )
 
 
 def settings_of(recipe: Recipe) -> Settings:
     """The recipe's training settings as plain arguments."""
-    layers = recipe.layers.model_dump(include={"lr_decay", "freeze", "unfreeze", "unfreeze_every"})
+    layers = recipe.layers.model_dump(include={"lr_decay", "freeze", "cache_frozen", "unfreeze", "unfreeze_every"})
     if layers["freeze"] == "encoder":  # its parameters are frozen when the model is loaded
         layers["freeze"] = 0
     return Settings(

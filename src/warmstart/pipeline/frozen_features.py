@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 import torch
-from numpy.typing import NDArray
 
-from warmstart.data.arrow_files import open_arrow, write_arrow
 from warmstart.errors import RecipeError
-from warmstart.inference.batching import group_by_length
 from warmstart.models.precision import Precision, resolve_precision
+from warmstart.pipeline.computed_columns import Vector, open_column, write_column
 from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
 from warmstart.tasks.base import AnyTask, Feature
@@ -33,9 +30,6 @@ if TYPE_CHECKING:
 TARGETS = ("labels", "start_positions", "end_positions")
 ROWS = {"vectors": 1024, "states": 128}
 """Rows read ahead, so that those of similar length can share a batch; fewer where every token has a state."""
-
-Vector = NDArray[np.float32]
-_NOTHING: Vector = np.empty(0, dtype=np.float32)
 
 
 def check_slices(model: PooledModel, task: AnyTask, window: Window) -> None:
@@ -67,37 +61,22 @@ class FeatureWriter:
 
         The main process writes them, with dropout off meanwhile.
         """
-        model = self.model
+        model, name = self.model, self.model.feature_type
         if processes.is_main_process():
-            training = model.training
+            training, precision = model.training, resolve_precision(self.precision, model.config)
             model.eval().to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-            schema = rows.features.arrow_schema.remove_metadata()
-            column = pa.field(model.feature_type, pa.large_list(pa.float32()))
-            write_arrow(self._batches(rows, progress), path, schema.append(column))
+            write_column(
+                rows,
+                path,
+                name,
+                lambda some: self._features(some, precision),
+                ROWS[name],
+                progress.bar("features", len(rows)),
+            )
             model.train(training)
-        # As arrays, not as lists of Python numbers: a text has thousands.
-        written = open_arrow(path)
-        if TEACHER_VECTOR in written.column_names:  # a frozen encoder, as held-out rows may decide, learns none
-            written = written.remove_columns(TEACHER_VECTOR)
-        return written.with_format("numpy", columns=[model.feature_type], output_all_columns=True)
-
-    def _batches(self, rows: Dataset, progress: Progress) -> Iterator[dict[str, pa.Array]]:
-        name, precision = self.model.feature_type, resolve_precision(self.precision, self.model.config)
-        with progress.bar("features", len(rows)) as bar:
-            for chunk in rows.with_format("arrow").iter(batch_size=ROWS[name]):
-                columns = {column: chunk.column(column).combine_chunks() for column in chunk.column_names}
-                plain = {column: values.to_pylist() for column, values in columns.items()}
-                inputs: list[Feature] = [
-                    cast("Feature", dict(zip(plain, values, strict=True)))
-                    for values in zip(*plain.values(), strict=True)
-                ]
-                arrays: list[Vector] = [_NOTHING] * len(inputs)
-                for chosen in group_by_length(inputs):
-                    batch = self._features([inputs[index] for index in chosen], precision)
-                    for index, array in zip(chosen, batch, strict=True):
-                        arrays[index] = array
-                    bar.advance(len(chosen))
-                yield {**columns, name: _column(arrays)}
+        written = open_column(path, name)
+        # A frozen encoder, as held-out rows may decide, learns no vectors.
+        return written.remove_columns(TEACHER_VECTOR) if TEACHER_VECTOR in written.column_names else written
 
     def embed(self, rows: Sequence[Feature]) -> Vector:
         """The features of a few encoded rows, of shape (rows, width)."""
@@ -124,8 +103,3 @@ class FeatureWriter:
         counts = [1 if len(features) == len(rows) else count_slices(row) or 1 for row in rows]
         texts = iter(tensors)
         return [torch.cat([next(texts).reshape(-1) for _ in range(count)]).numpy() for count in counts]
-
-
-def _column(arrays: list[Vector]) -> pa.Array:
-    ends = np.cumsum([0, *map(len, arrays)])
-    return pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(np.concatenate(arrays)))

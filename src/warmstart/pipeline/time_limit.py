@@ -21,6 +21,7 @@ from warmstart.runtime import processes
 from warmstart.runtime.progress import Progress
 from warmstart.storage.artifacts import publish, verify
 from warmstart.tasks.shared.teacher_vectors import TEACHER_VECTOR
+from warmstart.training.given_states import given_states
 from warmstart.training.job import TrainingJob
 from warmstart.training.steps import count_steps
 from warmstart.training.trainer import collate
@@ -77,8 +78,10 @@ def seconds_per_step(job: TrainingJob) -> float:
         # Labels of a loss of our own are not the model's: another one may be summed up in as much time.
         for name in ("row", TEACHER_VECTOR, *(("labels",) if job.task.loss() else ())):
             inputs.pop(name, None)
+        inputs = {name: tensor.to(device) for name, tensor in inputs.items()}
         began = time.perf_counter()
-        outputs = model(**{name: tensor.to(device) for name, tensor in inputs.items()})
+        with given_states(job.lower_blocks, inputs):
+            outputs = model(**inputs)
         next(iter(outputs.values())).sum().backward()
         times.append(time.perf_counter() - began)
     model.zero_grad(set_to_none=True)

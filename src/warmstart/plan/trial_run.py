@@ -27,6 +27,7 @@ from warmstart.inference.search import searches_documents
 from warmstart.options import Values
 from warmstart.pipeline.baselines_on_test import some_test_rows
 from warmstart.pipeline.finetune import PreparedTraining, finetune, prepare_training
+from warmstart.pipeline.frozen_layers import BAR
 from warmstart.pipeline.prepare import Parts, read_rows
 from warmstart.plan.cost_curve import BatchShape, batch_shapes, evenly_spaced
 from warmstart.plan.stopwatch import Clock, peak_gb
@@ -66,7 +67,7 @@ class TrialRun:
     """Seconds until the first step."""
     steps: list[TimedStep]
     features: float
-    """Seconds to compute the features of a frozen encoder; 0 where it is trained."""
+    """Seconds to compute the features of a frozen encoder, or of frozen layers; 0 where all of it is trained."""
     saving: float
     evaluation: float
     peak_gb: float
@@ -122,11 +123,11 @@ def run_trial(recipe: Recipe, folder: Path) -> TrialRun:
         for shape, now, then in zip(shapes, ticks, ticks[1:], strict=False)
     ]
     more = row_lengths(ready.rows).sum() / row_lengths(part.rows).sum()
-    features = clock.bars.get("features", [])
+    features = sum(bar[-1].time - bar[0].time for name in ("features", BAR) if (bar := clock.bars.get(name)))
     return TrialRun(
-        ticks[0].time - (features[-1].time - features[0].time if features else 0),
+        ticks[0].time - features,
         steps[1:] or steps,  # the first one warms up
-        float(more) * (features[-1].time - features[0].time) if features else 0.0,
+        float(more) * features,
         ended - ticks[-1].time,
         _evaluation_seconds(parts, run, clock, ready.probe_answers_test),
         peak_gb(),

@@ -59,6 +59,8 @@ class Workload:
     """The average cost of a step, relative to one in which everything that is ever trained is trained."""
     feature_flops: float = 0.0
     """Operations of the features of a frozen encoder, whose steps then train the head alone."""
+    cached_flops: float = 0.0
+    """Operations that are saved where frozen blocks are computed once for each row, not in each step."""
     evaluation_flops: float = 0.0
     """Operations of the predictions for dev and test rows."""
 
@@ -81,7 +83,9 @@ class Workload:
     def training_flops(self) -> float:
         """Operations of the training."""
         each = self.model.step.total(self.shapes) / len(self.shapes)
-        return self.feature_flops if self.encoder_frozen else each * self.batches * self.relative_cost
+        if self.encoder_frozen:
+            return self.feature_flops
+        return each * self.batches * self.relative_cost - self.cached_flops
 
 
 def workload_of(recipe: Recipe, resolve: ResolvePrecision, folder: Path, progress: Progress) -> Workload:
@@ -132,6 +136,7 @@ def workload_of(recipe: Recipe, resolve: ResolvePrecision, folder: Path, progres
         precision,
         relative_step_cost(settings, model.groups, steps, math.ceil(steps / epochs)),
         forward["train"] if recipe.layers.freeze == "encoder" else 0.0,
+        forward["train"] * _cached_passes(settings, model.blocks, batches / len(sampler)),
         forward.get("test", 0.0) + dev * forward.get("dev", 0.0),
     )
 
@@ -155,6 +160,13 @@ def relative_step_cost(settings: Settings, groups: int, steps: int, epoch: int) 
         total += steps_here * _passes(trainable_layers(groups, settings.unfreeze, phase, settings.freeze))
         left -= steps_here
     return total / steps / _passes(trainable_layers(groups, "all", 0, settings.freeze))
+
+
+def _cached_passes(settings: Settings, blocks: int, epochs: float) -> float:
+    """How many forward passes of the whole encoder over all rows are saved where frozen blocks are computed once."""
+    if settings.cache_frozen is False or settings.freeze < 2 or epochs < 2:
+        return 0.0
+    return (epochs - 1) * (settings.freeze - 1) / blocks
 
 
 def _passes(learns: list[bool]) -> int:

@@ -240,6 +240,10 @@ class LayerOptions(Options):
     freeze: Annotated[int, Field(ge=0)] | Literal["encoder"] = 0
     """How many of the lowest layers to freeze: 1 freezes the embeddings, 2 also the first block. `encoder` freezes
     everything below the head; the features are then computed once, without dropout, and cached on disk."""
+    cache_frozen: bool | None = None
+    """Whether the output of frozen blocks is computed once for each row, without dropout, and cached on disk, instead
+    of in every epoch. Default: wherever `freeze` names a block and each row is read twice or more, if the architecture
+    allows it."""
     unfreeze: Literal["all", "gradual", "head-first", "chain-thaw"] = "all"
     """When layers are unfrozen: `all` from the start; `gradual`: first the head, then one more block per phase, from
     the top down; `head-first`: first the head alone, then all layers; `chain-thaw`: first the head, then each layer
@@ -275,6 +279,15 @@ class LayerOptions(Options):
                 name for name in ("lora", "reinit_top", "unfreeze") if getattr(self, name) not in (None, 0, "all")
             )
             raise ValueError(f"freeze: encoder freezes everything below the head; leave {conflict} out")
+        return self
+
+    @model_validator(mode="after")
+    def _caching_needs_frozen_blocks(self) -> Self:
+        if self.freeze == "encoder" and self.cache_frozen is False:
+            raise ValueError("cache_frozen: found false, but freeze: encoder trains on cached features; leave it out")
+        if self.cache_frozen and (self.lora or self.freeze in (0, 1)):
+            found = "lora trains every block" if self.lora else f"freeze: {self.freeze} freezes no block"
+            raise ValueError(f"cache_frozen: found true, but {found}; leave it out, or set freeze to 2 or more")
         return self
 
     @model_validator(mode="after")

@@ -58,7 +58,10 @@ def curves(facts: RunFacts) -> Section | None:
     if not (blocks or probe or choice or training.rules or search):
         return None
     dropout = ", with fast dropout" if training.dropout_kernel == "fast" else ""
-    summary = f"{training.steps:,} optimizer steps in {training.seconds:,.0f} s, in {training.precision}{dropout}."
+    cached = f", {training.cached_blocks} frozen blocks computed once a row" if training.cached_blocks else ""
+    summary = (
+        f"{training.steps:,} optimizer steps in {training.seconds:,.0f} s, in {training.precision}{dropout}{cached}."
+    )
     start = [Paragraph(f"The head started from a {probe.sentence}.")] if probe else []
     final = training.final_model
     end = [Paragraph(f"The final model is {final.choice}.")] if final else []

@@ -26,6 +26,8 @@ class TrainingResult:
     """Values on dev during the training, one an epoch, where there were any."""
     dropout_kernel: str = "torch"
     """How dropout was computed: `torch` or `fast`."""
+    cached_blocks: int = 0
+    """Frozen blocks that were computed once for each row, without dropout."""
 
 
 def training_log(log: Iterable[LogEntry]) -> list[LogEntry]:

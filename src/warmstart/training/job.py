@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from torch import nn
 
 from warmstart.errors import RecipeError
+from warmstart.models.lower_blocks import LowerBlocks
 from warmstart.training.batches import Rows
 from warmstart.training.callbacks import (
     EarlyStopping,
@@ -42,6 +43,8 @@ class TrainingJob:
     settings: Settings
     location: Callable[[int], object] = lambda row: f"row {row}"
     """Where the row of a number comes from, for messages."""
+    lower_blocks: LowerBlocks | None = None
+    """The frozen blocks whose output is stored with the rows (`given_states`)."""
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,7 @@ class Settings:
     lr_decay: float = 1.0
     head_learning_rate: float | None = None
     freeze: int = 0
+    cache_frozen: bool | None = None
     unfreeze: str = "all"
     unfreeze_every: int | None = None
     lr_schedule_per_phase: bool = False

@@ -97,7 +97,8 @@ def train(
     evaluation = early or stateful.get("measuring")
     values = evaluation.values if isinstance(evaluation, EarlyStopping | EpochEvaluation) else []
     history = training_log(trainer.state.log_history)
-    return TrainingResult(output.global_step, trainer.seconds(), precision, history, values, kernel)
+    cached = len(job.lower_blocks.blocks) if job.lower_blocks else 0
+    return TrainingResult(output.global_step, trainer.seconds(), precision, history, values, kernel, cached)
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from warmstart.training.checkpoint_state import StateDict, TrainingState, random
 from warmstart.training.checkpoints import CheckpointPolicy
 from warmstart.training.drawn_slices import draw_slices
 from warmstart.training.fsdp import mesh_of
+from warmstart.training.given_states import given_states, pad_states, take_states
 from warmstart.training.job import CARRIED, StatefulCallback, TrainingJob
 from warmstart.training.matched_vectors import matched_vectors, teacher_vectors
 from warmstart.training.r_drop import divergence, duplicate_batch
@@ -65,7 +66,9 @@ def collate(job: TrainingJob, epochs: int, features: list[JsonObject]) -> Batch:
         features = list(job.task.features_for_epoch(features, job.tokenizer, job.settings.seed, epoch, epochs))
     if job.settings.slices_per_text is not None:
         features = draw_slices(features, job.settings.slices_per_text, job.settings.seed)
+    features, states = take_states(features)
     batch = {**job.task.collate(features, job.tokenizer), "row": rows, **teacher_vectors(features)}
+    batch |= pad_states(states, batch)
     if "is_first" in features[0]:
         batch["is_first"] = torch.tensor([feature["is_first"] for feature in features])
     return batch
@@ -235,7 +238,7 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         if self.settings.r_drop:
             inputs = duplicate_batch(inputs)
         labels = inputs.pop("labels") if self.own_loss else None
-        with matched_vectors(self.model, inputs) as matched:
+        with given_states(self.job.lower_blocks, inputs), matched_vectors(self.model, inputs) as matched:
             outputs = self.forward(model, inputs, labels)
         loss = matched.add_to(self.own_loss(outputs, labels) if self.own_loss else outputs["loss"])
         if self.settings.r_drop and isinstance(self.task, ComparesPasses):

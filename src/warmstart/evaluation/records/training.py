@@ -74,6 +74,8 @@ class TrainingRecord:
     """Fields that the recipe left open, with their values."""
     dropout_kernel: str = field(default="torch", metadata=OPTIONAL)
     """How dropout was computed: `torch` or `fast`."""
+    cached_blocks: int = field(default=0, metadata=OPTIONAL)
+    """Frozen blocks that were computed once for each row, without dropout."""
 
 
 @dataclass(frozen=True)
