@@ -136,24 +136,31 @@ class RunInspector:
             remove: How many heads to switch off one after the other, the least costly first. If the run has dev and
                 test rows, the order is chosen on dev, and each step is measured on test.
         """
-        return self._heads(rows, limit, remove, with_layers=False)
+        return self._heads(rows, limit, remove, limit, with_layers=False)
 
-    def heads_and_layers(self, limit: int = LIMIT, remove: int = 0) -> HeadAblation:
-        """As `heads`, with the effects of the layers behind those of the heads, corrected for all of them together."""
-        return self._heads(None, limit, remove, with_layers=True)
+    def heads_and_layers(self, limit: int = LIMIT, remove: int = 0, removal_limit: int | None = None) -> HeadAblation:
+        """As `heads`, with the effects of the layers behind those of the heads, corrected for all of them together.
 
-    def _heads(self, rows: Sequence[Row] | None, limit: int, remove: int, with_layers: bool) -> HeadAblation:
+        Args:
+            removal_limit: The most rows to choose by which heads to remove; None for as many as there are effects of.
+        """
+        return self._heads(None, limit, remove, removal_limit or limit, with_layers=True)
+
+    def _heads(
+        self, rows: Sequence[Row] | None, limit: int, remove: int, removal_limit: int, with_layers: bool
+    ) -> HeadAblation:
         chosen, about = self._rows(rows, limit)
         ablations = self._ablations(chosen)
         heads = every_head(ablations.model)
         layers = every_layer(ablations.model) if with_layers else []
-        effects = ablations.effects([*heads, *layers], self.progress)
+        effects, base = ablations.effects([*heads, *layers], self.progress), ablations.measure().headline
         importance = gradient_importance(self.predictor, chosen, self.progress)
+        if remove and len(chosen) > removal_limit:
+            ablations = self._ablations([chosen[index] for index in _draw(len(chosen), removal_limit)])
         removal = self._removal(ablations, importance, about, limit, remove) if remove else []
         flat = [value for block in importance for value in block]
         lost = [-effect.difference for effect in effects[: len(heads)]]
         correlation = float(stats.spearmanr(flat, lost).statistic) if len(set(lost)) > 1 else None
-        base = ablations.measure().headline
         return HeadAblation(about, self.predictor.task.headline, base, effects, importance, correlation, removal)
 
     def layers(self, rows: Sequence[Row] | None = None, limit: int = LIMIT) -> LayerAblation:
