@@ -88,6 +88,11 @@ def test_a_crash_does_not_change_the_model(encoder, files, tmp_path, step):
     assert straight.training.cached_blocks == 2
 
 
+def test_all_blocks_can_be_frozen(encoder, files, tmp_path, computed):
+    assert fit(encoder, files, tmp_path / "run", {"freeze": 4}).training.cached_blocks == 3
+    assert computed == {}
+
+
 def test_it_goes_with_everything_else_that_changes_a_step(encoder, files, tmp_path):
     for name, training in {
         "r-drop": {"r_drop": 1.0},

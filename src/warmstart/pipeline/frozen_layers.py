@@ -84,7 +84,7 @@ def _blocks(job: TrainingJob) -> LowerBlocks:
         raise ModelError(f"the states of all rows would take {size / 1e9:.0f} GB, more than {MOST_BYTES / 1e9:.0f}")
     batches, steps = count_steps(rows, settings)
     if not settings.cache_frozen and steps * settings.trainer.get("gradient_accumulation_steps", 1) < 2 * len(batches):
-        raise ModelError("each row is read once or twice")
+        raise ModelError("each row is read only once")
     blocks = LowerBlocks(job.model, settings.freeze - 1)
     _Writer(job, blocks).check([rows[int(index)] for index in (np.argmin(lengths), np.argmax(lengths))])
     return blocks

@@ -7,13 +7,12 @@ from warmstart.recipe.fields import (
     FileOptions,
     Format,
     HeadOptions,
-    LayerOptions,
-    LoraOptions,
     SplitOptions,
     TaskChoice,
     WindowOptions,
 )
 from warmstart.recipe.forgetting import ForgettingOptions
+from warmstart.recipe.layers import LayerOptions, LoraOptions
 from warmstart.recipe.multitask import MultitaskOptions
 from warmstart.recipe.recipe import (
     FILES,

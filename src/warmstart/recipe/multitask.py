@@ -7,7 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from warmstart.options import Options
-from warmstart.recipe.fields import HeadOptions, LayerOptions
+from warmstart.recipe.fields import HeadOptions
+from warmstart.recipe.layers import LayerOptions
 from warmstart.recipe.training import TrainingOptions
 
 LAYERS_TOGETHER = ("lr_decay", "freeze", "unfreeze", "unfreeze_every", "lr_schedule_per_phase")

@@ -20,11 +20,11 @@ from warmstart.recipe.fields import (
     DataOptions,
     FileOptions,
     HeadOptions,
-    LayerOptions,
     TaskChoice,
     WindowOptions,
 )
 from warmstart.recipe.forgetting import ForgettingOptions
+from warmstart.recipe.layers import LayerOptions
 from warmstart.recipe.stages import WITHIN, Corpus, FromScratchOptions, StageOptions
 from warmstart.recipe.synonyms import ELSEWHERE, RECIPE
 from warmstart.recipe.training import TrainingOptions

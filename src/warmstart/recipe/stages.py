@@ -8,7 +8,8 @@ from pydantic import Field, field_validator, model_validator
 
 from warmstart.options import Options, Values
 from warmstart.recipe.distil import DistilOptions
-from warmstart.recipe.fields import FileOptions, Fraction, LayerOptions
+from warmstart.recipe.fields import FileOptions, Fraction
+from warmstart.recipe.layers import LayerOptions
 from warmstart.recipe.multitask import MultitaskOptions
 from warmstart.recipe.training import TrainingOptions
 
