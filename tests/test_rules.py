@@ -202,6 +202,16 @@ def test_words_are_tagged_at_a_higher_learning_rate_unless_a_user_sets_one(encod
     assert decided(encoder, str(words), tmp_path, **tag)[1] == {}
 
 
+def test_relations_are_learned_at_the_learning_rate_of_words(encoder, tmp_path):
+    marked = tmp_path / "relations.csv"
+    rows = [f"<e1>alice</e1> loves <e2>bob{n}</e2>,likes\n<e1>bob{n}</e1> in <e2>paris</e2>,at\n" for n in range(10)]
+    marked.write_text("text,label\n" + "".join(rows))
+    assert decided(encoder, str(marked), tmp_path, task="relate")[1] == {
+        "training.learning_rate": 2e-4,
+        "training.batch_size": 16,
+    }
+
+
 def test_an_encoder_of_sentences_ranks_after_fewer_steps_unless_a_user_says_how_many(sentences, encoder, tmp_path):
     rows = tmp_path / "rows.csv"
     lines = [f"query {number},document {number},1\nquery {number},another {number},0\n" for number in range(20)]

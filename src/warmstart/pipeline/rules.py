@@ -25,7 +25,6 @@ from warmstart.recipe.sweep_files import settings_in
 from warmstart.runtime import processes
 from warmstart.tasks.base import AnyTask
 from warmstart.tasks.shared.protocols import HasLinearProbe, SearchesDocuments
-from warmstart.tasks.shared.token_probe import HasTokenProbe
 from warmstart.training.settings import SUPERVISED_CONTRASTIVE
 from warmstart.training.trainable_task import ComparesRows
 
@@ -65,12 +64,13 @@ RANK_STEPS = 100
 
 On WikiQA (dev part, one seed), 100 steps on 79 questions had an nDCG@20 of 81.4 in 169 CPU seconds, and 300 steps 80.2
 in 546; on all 873 questions, 83.7 in 226 and 83.7 in 620."""
-TAG_RATE, SMALL_ENCODER = 2e-4, 512
-"""The peak learning rate for tagging words with an encoder up to that hidden size (docs/results/tagging.md).
+WORD_RATE, SMALL_ENCODER = 2e-4, 512
+"""The peak learning rate where words are read by an encoder up to that hidden size (docs/results/tagging.md,
+docs/results/relation-rates.md).
 
 With mpnet-base, whose hidden size is 768, one of two trainings at 1e-4 failed on CoNLL-2003."""
 FEW_SENTENCES = 3_200
-"""Rows below which words are tagged in batches of 16; with more, three epochs are at least 300 steps of 32."""
+"""Rows below which words are read in batches of 16; with more, three epochs are at least 300 steps of 32."""
 _EXCLUDED = ("batch_tokens", "batching", "label_smoothing", "r_drop", "early_stopping_patience", "average_last_epochs")
 """Fields that a contrastive loss excludes, or makes pointless."""
 _LENGTH = ("epochs", "min_steps", "max_steps", "batch_size", "learning_rate")
@@ -98,8 +98,8 @@ def with_rules(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> Decisi
     if not _applies(recipe, config):
         return _with_slices(recipe, parts)
     task = fit_task(recipe, parts)
-    if isinstance(task, HasTokenProbe):
-        return _tagged_words(recipe, parts, config)
+    if task.reads_words:
+        return _words(recipe, parts, config)
     if isinstance(task, SearchesDocuments):
         return _ranked_documents(recipe)
     if not isinstance(task, HasLinearProbe):
@@ -111,13 +111,15 @@ def with_rules(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> Decisi
     return _single_texts(recipe, parts, task)
 
 
-def _tagged_words(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> Decision:
+def _words(recipe: Recipe, parts: Parts, config: PretrainedConfig) -> Decision:
     """Small encoders have a higher learning rate, and smaller batches if more rows in a step would only take longer."""
     training, rules = recipe.training, []
     few = len(parts.tables["train"]) < FEW_SENTENCES
     if config.hidden_size <= SMALL_ENCODER:
         if training.learning_rate is None:
-            rules.append(RuleRecord("training.learning_rate", TAG_RATE, "words are tagged, by a small encoder"))
+            rules.append(
+                RuleRecord("training.learning_rate", WORD_RATE, "the task is about words, and the encoder is small")
+            )
         if few and training.batch_size is None and training.batch_tokens is None:
             rules.append(RuleRecord("training.batch_size", BATCH_SIZE, "the rows are few"))
     return Decision(_completed(settings_in(recipe, _settings(rules), "by rule")), rules)

@@ -117,6 +117,8 @@ class Task(ABC, Generic[OptionsT, FeatureT]):
     answer_fields: ClassVar[tuple[str, ...]] = ()
     """The fields of an answer that are the answer itself, not how sure it is: they are left empty where it is withheld,
     and rows are scored by them. Empty for all."""
+    reads_words: ClassVar[bool] = False
+    """Whether its head reads words of a text, not the whole of it, which encoders of sentences were not trained for."""
     supports_r_drop: bool = True
     """Whether two passes over one batch can be compared, as R-Drop does."""
     has_row_labels: bool = False

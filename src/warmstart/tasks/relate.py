@@ -93,6 +93,7 @@ class Relate(Task[RelateOptions, RelateFeature]):
     headline = "macro_f1"
     window_methods = ("head",)
     single_choice = True
+    reads_words = True
     answer_fields = ("label",)
     taught_columns: ClassVar[Mapping[str, str]] = {soft_labels.PROBABILITIES: soft_labels.PROBABILITIES}
 

@@ -97,6 +97,7 @@ class Tag(ReadsWindows, Task[TagOptions, TagFeature]):
     answer_fields = ("entities",)
     row_score_name = "mean F1 of a row"
     stores_row_scores = True
+    reads_words = True
     taught_columns: ClassVar[Mapping[str, str]] = {"entities": "entities"}
     encoding_findings = {
         "misaligned": (
