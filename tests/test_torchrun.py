@@ -22,6 +22,7 @@ ORDERS = {
     "tokens": {"batching": "by-length", "batch_tokens": 400},
     "unfreezing": {"batching": "by-length"},
     "frozen": {"batching": "by-length"},
+    "frozen-blocks": {"batching": "by-length"},
     "masked": {"batching": "by-length"},
     "contrastive": {"loss": "supervised-contrastive"},
     "fsdp": {"fsdp": True, "average_last_epochs": 2},
@@ -33,6 +34,7 @@ MASKED = {"name": "masked", "objective": "mlm+sop", "mlm_probability": [0.1, 0.5
 MORE = {
     "unfreezing": {"layers": {"unfreeze": "gradual"}},
     "frozen": {"layers": {"freeze": "encoder"}, "head": {"type": "bilstm"}},
+    "frozen-blocks": {"layers": {"freeze": 3}},
     # Two means, one over tokens and one over pairs, of which no two batches have as many.
     "masked": {"task": MASKED, "trainer": {"logging_steps": 2}},
     "contrastive": {"head": {"type": "linear"}},
@@ -40,7 +42,7 @@ MORE = {
     "fsdp-masked": {"task": MASKED, "trainer": {"logging_steps": 2, "gradient_checkpointing": True}},
     "fsdp-lora": {"layers": {"lora": {"rank": 2}, "unfreeze": "head-first"}},
 }
-ALIKE = ["random", "by-length", "unfreezing", "frozen", "masked", "fsdp", "fsdp-masked", "fsdp-lora"]
+ALIKE = ["random", "by-length", "unfreezing", "frozen", "frozen-blocks", "masked", "fsdp", "fsdp-masked", "fsdp-lora"]
 ON = ["random", "by-length", "tokens", "contrastive", "fsdp-dropout"]
 PEOPLE = [{"text": f"alice {n} and bob", "entities": [{"start": 0, "end": 5, "label": "PER"}]} for n in range(21)]
 
@@ -131,6 +133,7 @@ def test_two_processes_learn_what_one_learns(folder, order):
     assert max(float((alone[name] - shared[name]).abs().max()) for name in alone) < 1e-5
     told = [json.loads((run / "stages/01-finetune/history.json").read_text()) for run in runs]
     assert told[0]["steps"] == told[1]["steps"] == (2 if order == "fsdp" else 4)  # which accumulates gradients
+    assert told[0]["cached_blocks"] == told[1]["cached_blocks"] == (2 if order == "frozen-blocks" else 0)
     assert len(told[0]["history"]) == (2 if order.endswith("masked") else 0)
     for alone_noted, shared_noted in zip(told[0]["history"], told[1]["history"], strict=True):
         assert alone_noted == pytest.approx(shared_noted, abs=1e-4)
