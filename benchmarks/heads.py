@@ -78,7 +78,7 @@ def page(by_set: dict[str, list[dict[str, Any]]]) -> str:
     sums = {name: summary(runs) for name, runs in by_set.items()}
     columns = ("headline", "needed", "harmful", "better_without", "layers_needed", "removed_free", "test_cost")
     lines = [
-        f"| {name} | {len(by_set[name])} | "
+        f"| {name} | {len(by_set[name])} | {_rows(by_set[name], 'dev_rows')} | {_rows(by_set[name], 'removal_rows')} | "
         + " | ".join(_number(one[key]) for key in (*columns, "rank_correlation"))
         + f" | {', '.join(one['needed_in_all']) or '–'} |"
         for name, one in sums.items()
@@ -104,14 +104,14 @@ e5-small (12 layers of 12 heads) is fine-tuned on each set, and every head, the 
 is switched off alone. An effect is the change of a row's score on dev rows; it counts as *needed* or *harmful* if a
 paired test over rows finds it after Holm's correction over all heads and layers of a run. *Removed free* is how many
 heads can be switched off one after the other, each time the one of the 10 least important ones that costs the least on
-100 of the dev rows (300 for the first seed of TREC), before the score on them falls below that of the whole model;
-*test cost* is what that changes on 300 test rows. The *rank correlation* is that of gradient importance with what is
-lost without each head.
+some of the dev rows (*rows for removal*), before the score on them falls below that of the whole model; *test cost* is
+what that changes on as many test rows as there are dev rows. The *rank correlation* is that of gradient importance with
+what is lost without each head.
 """
 HEADER = (
-    "| set | seeds | metric | heads needed | heads harmful | better without | layers needed | removed free | test cost "
-    "| rank correlation | needed in all seeds |",
-    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+    "| set | seeds | dev rows | rows for removal | metric | heads needed | heads harmful | better without "
+    "| layers needed | removed free | test cost | rank correlation | needed in all seeds |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
 )
 
 
@@ -169,6 +169,12 @@ def _heat(runs: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, ""])
 
 
+def _rows(runs: list[dict[str, Any]], key: str) -> str:
+    """How many rows the runs had, where they differ from the fewest to the most."""
+    counts = {run.get(key, run["dev_rows"]) for run in runs}
+    return str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+
+
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}" if abs(value) < 1.5 else f"{value:.1f}"
 
@@ -180,7 +186,7 @@ def main() -> None:
     parser.add_argument("--sets", default=",".join(SETS), help="sets, with commas between them")
     parser.add_argument("--rows", type=int, default=300, help="dev rows of a run (default 300)")
     parser.add_argument("--remove", type=int, default=58, help="heads to remove one after the other (default 58)")
-    parser.add_argument("--removal-rows", type=int, default=100, help="dev rows to choose those by (default 100)")
+    parser.add_argument("--removal-rows", type=int, default=60, help="dev rows to choose those by (default 60)")
     parser.add_argument("--write", action="store_true", help="keep the figures, and write the page in docs/results/")
     args = parser.parse_args()
     figures = kept.read("heads") if args.write else {}

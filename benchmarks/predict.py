@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -285,9 +286,11 @@ def _page(figures: dict[str, Any]) -> str:
     peaks = " and ".join(
         f"{value:,.0f} MB for {int(name[3:]):,}" for name, value in figures.items() if name[:3] == "mb_"
     )
+    chosen = ", ".join(f"{name} ({count} times)" for name, count in Counter(figures["auto"]).items())
+    where = "" if any("bf16" in name for name in figures["engines"]) else ", on a processor without fast bf16"
     lines += [
         "",
-        f"In {len(figures['auto'])} trials, `--engine auto --precision auto` chose {', '.join(figures['auto'])}; the",
+        f"In {len(figures['auto'])} trials{where}, `--engine auto --precision auto` chose {chosen}; the",
         f"fastest measured is {figures['auto_best']}, and the choice has at least {figures['auto_share']:.1%} of its",
         f"speed (texts per second: {engines}).",
         "",
