@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -180,7 +181,8 @@ def automatic(run: Path, texts: list[str]) -> dict[str, Any]:
     best = min(times, key=times.__getitem__)
     shares = [round(times[best] / times[name], 3) for name in chosen]
     told = {name: round(512 / seconds, 1) for name, seconds in times.items()}
-    return {"auto": chosen, "auto_best": best, "auto_share": min(shares), "auto_shares": shares, "engines": told}
+    on = date.today().isoformat()  # another machine may have measured the other parts
+    return {"auto": chosen, "auto_best": best, "auto_share": min(shares), "engines": told, "auto_on": on}
 
 
 def memory(count: int) -> dict[str, float]:
@@ -287,12 +289,12 @@ def _page(figures: dict[str, Any]) -> str:
         f"{value:,.0f} MB for {int(name[3:]):,}" for name, value in figures.items() if name[:3] == "mb_"
     )
     chosen = ", ".join(f"{name} ({count} times)" for name, count in Counter(figures["auto"]).items())
-    where = "" if any("bf16" in name for name in figures["engines"]) else ", on a processor without fast bf16"
+    where = "" if any("bf16" in name for name in figures["engines"]) else " on a processor without fast bf16"
     lines += [
         "",
-        f"In {len(figures['auto'])} trials{where}, `--engine auto --precision auto` chose {chosen}; the",
-        f"fastest measured is {figures['auto_best']}, and the choice has at least {figures['auto_share']:.1%} of its",
-        f"speed (texts per second: {engines}).",
+        f"In {len(figures['auto'])} trials{where} ({figures['auto_on']}), `--engine auto --precision auto` chose",
+        f"{chosen}; the fastest measured is {figures['auto_best']}, and the choice has at least",
+        f"{figures['auto_share']:.1%} of its speed (texts per second: {engines}).",
         "",
         f"A Ray worker with one thread, in bf16, has {figures['ray_against_bare']:.1%} of the bare engine's speed,",
         "by wall-clock time from its first shard to its last.",
