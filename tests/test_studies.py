@@ -190,7 +190,7 @@ def test_a_study_is_measured_once_kept_and_written_into_a_page(study, encoder, m
     assert "regret, sets that rules were found on | regret, sets that were only measured" in text
     assert page.with_suffix(".svg").read_text().count("<svg") == 1
     figures = summary(again.study, again.results(StudyPart()))
-    assert figures["cells"] == 3
+    assert figures["cells"] == 2  # one method alone, as of films-all, is behind nothing
     assert figures["regrets"]["quick"] == figures["mean_regret"]
 
 

@@ -34,14 +34,14 @@ class CellMeans:
 
 
 def cell_means(results: Results) -> list[CellMeans]:
-    """The means of each cell that has figures."""
+    """The means of each cell that has figures of several methods: one alone is behind nothing."""
     means_of_cells = []
     for cell, rows in results.items():
         by_method: dict[str, dict[int, float]] = {}
         for row in rows:
             by_method.setdefault(row.variant, {})[row.seed] = row.value
         shared = set.intersection(*map(set, by_method.values()))
-        if shared:
+        if shared and len(by_method) > 1:
             means = {
                 name: float(np.mean([values[seed] for seed in sorted(shared)])) for name, values in by_method.items()
             }
