@@ -249,6 +249,15 @@ def test_regret_is_what_a_method_is_behind_the_best_of_a_cell():
     assert ahead_of(means, "ours", "theirs").mean == pytest.approx((-0.15 + 0.2) / 2)
 
 
+def test_a_page_of_one_method_says_that_there_is_nothing_to_compare(study):
+    page = study / "page.md"
+    one = {Cell("films", "few"): [result("quick", 0, 0.8)]}
+    write_study_page(load_study(study)[0], study, one, page, "warmstart study own")
+    assert "nothing to compare yet" in page.read_text()
+    assert not page.with_suffix(".svg").exists()
+    assert "svg" not in page.read_text()
+
+
 def test_a_method_is_behind_where_the_interval_over_seeds_is_below_zero():
     cell = Cell("a", "few")
     ours = [result("ours", seed, value) for seed, value in enumerate((0.70, 0.71, 0.69))]

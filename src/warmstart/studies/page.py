@@ -85,10 +85,12 @@ def _chart(study: Study, results: Results, chart: Path) -> list[str]:
     if study.curve is not None and (lines := curves(study, study.curve, results)):
         plot_curves(lines, study.curve, chart)
         about = f"Scores over {study.curve.label}"
-    else:
+    elif means:
         plot_regret(means, methods, chart)
         about = "Points behind the best method of each cell"
-    return [f"![{about}]({chart.name})", _summary(study, means, methods)]
+    else:
+        return ["No cell has figures of two methods with the same seed, so there is nothing to compare yet."]
+    return [f"![{about}]({chart.name})", *([_summary(study, means, methods)] if means else [])]
 
 
 def _source(study: Study) -> str:
