@@ -81,8 +81,8 @@ bench-step-pieces:  ## What else was tried to make a step cheaper, beside the st
 	@$(PYTHON) benchmarks/step_pieces.py $(SIZE)
 
 .PHONY: bench-train
-bench-train:  ## Training speed beside a plain Trainer and a bare loop over the same rows (N= rows; ARGS="--parts imdb"). Two hours.
-	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/train.py $(SIZE) $(ARGS)
+bench-train:  ## Training speed beside a plain Trainer and a bare loop over the same rows (N= rows; ARGS="--parts imdb"). About 90 minutes.
+	@$(PYTHON) benchmarks/train.py $(SIZE) $(ARGS)
 
 .PHONY: bench-plain
 bench-plain:  ## Accuracy on rt-polarity beside a plain Trainer script (N= training rows). About an hour.

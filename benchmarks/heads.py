@@ -171,7 +171,7 @@ def _heat(runs: list[dict[str, Any]]) -> str:
 
 def _rows(runs: list[dict[str, Any]], key: str) -> str:
     """How many rows the runs had, where they differ from the fewest to the most."""
-    counts = {run.get(key, run["dev_rows"]) for run in runs}
+    counts = {run[key] for run in runs}
     return str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
 
 

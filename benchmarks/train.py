@@ -127,8 +127,9 @@ def sample(features: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
     return [features[row] for batch in drawn for row in batch]
 
 
-def side_by_side(found: Texts, encoder: Encoder, count: int, rounds: int) -> dict[str, Any]:
+def side_by_side(name: str, encoder: Encoder, count: int, rounds: int) -> dict[str, Any]:
     """Median ratios of one data set."""
+    found = read_texts(name, POOL)
     task = Classify.from_answers(ClassifyOptions(), found["label"], pair=False)
     features = sample(task.encode(found, encoder.tokenizer, Window(512)), count)
     names = [name for name in ("input_ids", "token_type_ids", "labels") if name in features[0]]
@@ -238,7 +239,7 @@ def main() -> None:
     torch.set_num_threads(1)
     encoder = Encoder()
     parts: dict[str, Callable[[], dict[str, Any]]] = {
-        name: partial(side_by_side, read_texts(name, POOL), encoder, args.n or full, 1 if args.n else ROUNDS[name])
+        name: partial(side_by_side, name, encoder, args.n or full, 1 if args.n else ROUNDS[name])
         for name, full in FULL.items()
     }
     few = args.n or FROZEN_ROWS
@@ -276,8 +277,8 @@ def _page(figures: dict[str, Any], padding: str) -> str:
         for piece in PIECES
     ]
     ratios = [one["ratio_plain"] for one in sets.values()]
-    accuracies = [figures[f"accuracy-{seed}"] for seed in range(SEEDS)]
-    mean = {side: 100 * statistics.mean(one[side] for one in accuracies) for side in accuracies[0]}
+    scores = [figures[f"accuracy-{seed}"] for seed in range(SEEDS)]
+    mean = {side: 100 * statistics.mean(one[side] for one in scores) for side in scores[0]}
     gap = mean["ours"] - mean["plain"]
     return f"""
 Training is **{min(ratios):.2f} to {
@@ -329,7 +330,7 @@ no dropout.
 
 | seed | warmstart | plain Trainer | frozen lower half, computed | frozen lower half, cached |
 | ---: | ---: | ---: | ---: | ---: |
-{_scores(accuracies)}
+{_scores(scores)}
 
 ## Padding of a whole epoch
 

@@ -66,8 +66,8 @@ RANK_STEPS = 100
 On WikiQA (dev part, one seed), 100 steps on 79 questions had an nDCG@20 of 81.4 in 169 CPU seconds, and 300 steps 80.2
 in 546; on all 873 questions, 83.7 in 226 and 83.7 in 620."""
 WORD_RATE, SMALL_ENCODER = 2e-4, 512
-"""The peak learning rate where words are read by an encoder up to that hidden size (docs/results/tagging.md,
-docs/results/relation-rates.md).
+"""The peak learning rate where words are read by an encoder up to that hidden size (docs/results/tagging.md; of
+relations, one seed in docs/howto/relation-extraction.md).
 
 With mpnet-base, whose hidden size is 768, one of two trainings at 1e-4 failed on CoNLL-2003."""
 FEW_SENTENCES = 3_200
