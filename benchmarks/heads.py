@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from itertools import combinations
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -70,7 +71,17 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
         "removed_free": mean(free),
         "test_cost": mean(costs) if costs else None,
         "rank_correlation": mean(correlations) if correlations else None,
+        "agreement": _agreement(heads),
     }
+
+
+def _agreement(heads: list[dict[str, Any]]) -> float | None:
+    """The mean rank correlation of what each head's loss changes, over all pairs of seeds."""
+    from scipy.stats import spearmanr
+
+    changes = [[effect["difference"] for effect in one.values()] for one in heads]
+    found = [spearmanr(*pair).statistic for pair in combinations(changes, 2) if all(len(set(one)) > 1 for one in pair)]
+    return mean(map(float, found)) if found else None
 
 
 def page(by_set: dict[str, list[dict[str, Any]]]) -> str:
@@ -79,13 +90,15 @@ def page(by_set: dict[str, list[dict[str, Any]]]) -> str:
     columns = ("headline", "needed", "harmful", "better_without", "layers_needed", "removed_free", "test_cost")
     lines = [
         f"| {name} | {len(by_set[name])} | {_rows(by_set[name], 'dev_rows')} | {_rows(by_set[name], 'removal_rows')} | "
-        + " | ".join(_number(one[key]) for key in (*columns, "rank_correlation"))
+        + " | ".join(_number(one[key]) for key in (*columns, "rank_correlation", "agreement"))
         + f" | {', '.join(one['needed_in_all']) or '–'} |"
         for name, one in sums.items()
     ]
-    lead = LEAD.format(**_over_sets(by_set, sums))
+    together = _over_sets(by_set, sums)
     heats = [f"## {name}\n\n{_heat(runs)}" for name, runs in by_set.items()]
-    return "\n".join([lead.strip(), "", ABOUT.strip(), "", *HEADER, *lines, "", *heats])
+    return "\n".join(
+        [LEAD.format(**together).strip(), "", ABOUT.format(**together).strip(), "", *HEADER, *lines, "", *heats]
+    )
 
 
 LEAD = """
@@ -106,12 +119,16 @@ paired test over rows finds it after Holm's correction over all heads and layers
 heads can be switched off one after the other, each time the one of the 10 least important ones that costs the least on
 some of the dev rows (*rows for removal*), before the score on them falls below that of the whole model; *test cost* is
 what that changes on as many test rows as there are dev rows. The *rank correlation* is that of gradient importance with
-what is lost without each head.
+what is lost without each head; the *agreement* is that of two seeds' effects of all heads: near 0, what a head does in
+one training says nothing about the next.
+
+**What cannot be seen.** Among {tests} tests, a head or layer only counts if {visible} answers or more change, all of
+them in one direction: {points} points of the dev rows. Smaller effects may be there.
 """
 HEADER = (
     "| set | seeds | dev rows | rows for removal | metric | heads needed | heads harmful | better without "
-    "| layers needed | removed free | test cost | rank correlation | needed in all seeds |",
-    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+    "| layers needed | removed free | test cost | rank correlation | agreement | needed in all seeds |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
 )
 
 
@@ -124,7 +141,9 @@ def _over_sets(by_set: dict[str, list[dict[str, Any]]], sums: dict[str, dict[str
 
     runs = [run for several in by_set.values() for run in several]
     missing = [f"{name} (seeds: {len(by_set.get(name, ()))})" for name in SETS if len(by_set.get(name, ())) < SEEDS]
-    heads = next(iter(sums.values()))["heads"]
+    heads, tests = next(iter(sums.values()))["heads"], len(runs[0]["effects"])
+    visible = math.ceil(math.log2(2 * tests / 0.05))
+    points = sorted({100 * visible / run["dev_rows"] for run in runs})
     return {
         "heads": heads,
         "needed": over("needed"),
@@ -133,7 +152,9 @@ def _over_sets(by_set: dict[str, list[dict[str, Any]]], sums: dict[str, dict[str
         "share": mean(len(run["removal"]) - 1 for run in runs) / heads,
         "harmful": over("harmful"),
         "better": over("better_without"),
-        "tests": len(runs[0]["effects"]),
+        "tests": tests,
+        "visible": visible,
+        "points": " to ".join(f"{one:.1f}" for one in dict.fromkeys((points[0], points[-1]))),
         "correlation": over("rank_correlation"),
         "partly": f"**Measured in part:** fewer than {SEEDS} seeds of {', '.join(missing)}. " if missing else "",
     }

@@ -19,6 +19,8 @@ CACHE = KEPT_WORK / "inspect"
 Row = dict[str, Any]
 SETS = {"rt-polarity": "classify", "mrpc": "classify", "rte": "classify", "stsb": "score", "trec": "classify"}
 """Each set with its task."""
+PAIRS = ("mrpc", "rte", "stsb")
+"""The sets of pairs of texts."""
 TRAINING = {"max_steps": 300, "batch_size": 32, "learning_rate": 5e-5}
 
 
@@ -53,6 +55,8 @@ def finished_run(name: str, seed: int, progress: Any) -> Path:
     fields: dict[str, Any] = {"task": SETS[name], "seed": seed, "data.split.dev": 0.1, "data.split.seed": 0}
     if SETS[name] == "classify":
         fields["head.init"] = "random"
+    if name in PAIRS:
+        fields["data.columns.pair"] = "pair"
     for part in ("train", "test"):
         path = CACHE / "data" / f"{'tiny-' if TINY else ''}{name}-{part}.jsonl"
         if not path.is_file():

@@ -3,9 +3,7 @@
     make results-shrink [N=seeds] [ARGS="--sets trec"]
 
 Runs of TREC and rt-polarity are those of `heads.py`, kept in .cache/inspect/; that of CoNLL-2003 is trained here. The
-figures of a run are kept as they end, so that a stopped measurement goes on where it was. MRPC and RTE of `heads.py`
-are left out: in 300 steps, e5-small learns too little of them to lose any of it (68.1% of MRPC, of which 66.5% are
-alike).
+figures of a run are kept as they end, so that a stopped measurement goes on where it was.
 """
 
 from __future__ import annotations

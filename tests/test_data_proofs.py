@@ -45,6 +45,7 @@ def test_every_kind_with_a_location_is_planted():
         *(
             "column-types",
             "column-unknown",
+            "column-unread",
             "part-empty",
             "cache",
             "held-out",

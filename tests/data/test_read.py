@@ -386,3 +386,54 @@ class TestRealFiles:
         file = str(shared_data / "measure-only/imdb/train.csv.gz")
         rows, _ = rows_of(file, columns={"text": "review", "label": "sentiment"})
         assert len(rows) == 25000
+
+
+class TestUnreadColumns:
+    """A column that the task could read, but that no option names."""
+
+    CSV = "text,pair,label\na,b,c\n"
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("a.csv", CSV),
+            ("a.tsv", CSV.replace(",", "\t")),
+            ("a.jsonl", '{"text": "a", "pair": "b", "label": "c"}\n'),
+            ("a.json", '[{"text": "a", "pair": "b", "label": "c"}]'),
+        ],
+    )
+    def test_are_reported_once_for_each_file(self, put, rows_of, name, content):
+        path = put(name, content)
+        rows, findings = rows_of(path)
+        assert "pair" not in rows[0]
+        (finding,) = findings
+        assert (finding.kind, finding.severity, finding.location.file) == ("column-unread", "warning", path)
+        assert "--pair pair (data.columns.pair)" in finding.message
+
+    def test_of_parquet_and_spreadsheets_are_reported(self, tmp_path, rows_of):
+        import openpyxl
+
+        pq.write_table(pa.table({"text": ["a"], "pair": ["b"], "label": ["c"]}), tmp_path / "a.parquet")
+        book = openpyxl.Workbook()
+        for row in (("text", "pair", "label"), ("a", "b", "c")):
+            book.active.append(row)
+        book.save(tmp_path / "a.xlsx")
+        for name in ("a.parquet", "a.xlsx"):
+            assert [finding.kind for finding in rows_of(str(tmp_path / name))[1]] == ["column-unread"], name
+
+    def test_are_none_where_the_column_is_named_or_fills_another(self, put, rows_of):
+        path = put("a.csv", self.CSV)
+        for columns in ({"pair": "pair"}, {"text": "pair"}, {"pair": "text"}):
+            assert not list(rows_of(path, columns=columns)[1]), columns
+
+    def test_are_none_in_a_file_without_header(self, put, rows_of):
+        columns = {"text": "1", "label": "3"}
+        assert not list(rows_of(put("a.csv", self.CSV), header=False, columns=columns)[1])
+
+    def test_are_no_ids_and_none_of_a_file_to_be_answered(self, put, classify):
+        path = put("a.csv", "text,pair,id,label\na,b,1,c\n")
+        schema = Schema((*classify, Column("id", "label", "the id of the row", required=False)))
+        for read, expected in ((schema, ["'pair'"]), (schema.without_answers(), [])):
+            findings = Findings()
+            list(iter_rows(Source((path,)), read, findings))
+            assert [finding.message.split()[2] for finding in findings] == expected

@@ -3,6 +3,7 @@
     schema        the columns that a task asks for
     source        where rows come from, and how the files are to be read
     formats/      one module per file format
+    column_names  the columns of a file, and those that could be read but are not
     read          rows of a source, one at a time, every fault with its file and line
     table         the same rows on disk as Arrow, memory-mapped
     split         parts of a table, stratified, duplicates in one part

@@ -132,6 +132,7 @@ READING = _table(
 ) + _table(
     "warning",
     {
+        "column-unread": "a column that the task could read, such as `pair`, is not read: no option names it",
         "line-ends": "some lines end in CR LF, others in LF",
         "unlabelled": "rows without an answer were dropped, as requested",
         "empty": "blank rows and rows without text were dropped, as requested",

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from warmstart.data.findings import Findings
-from warmstart.data.formats import delimited, hub, json_rows, jsonl, parquet
-from warmstart.data.formats.sheets import records as sheets
+from warmstart.data.column_names import column_names
 from warmstart.data.schema import Column, Row, Schema
-from warmstart.data.source import Source, format_of, is_hub
+from warmstart.data.source import Source
 from warmstart.errors import RecipeError, nearest
 
 _KEPT = "kept:"
@@ -45,20 +43,3 @@ class KeptColumns:
     def values(self, row: Row) -> Row:
         """The kept values of a row, by the file's own names."""
         return {name: row[f"{_KEPT}{name}"] for name in self.names}
-
-
-def column_names(file: str, source: Source) -> list[str]:
-    """The names of a file's columns, in order; those of objects in JSON are gathered from all of them."""
-    if is_hub(file):
-        return hub.names(file)
-    format = format_of(file, source)
-    if format in ("csv", "tsv"):
-        return delimited.names(file, format, source)
-    if format in ("xlsx", "ods"):
-        return sheets.names(file, source)
-    if format == "parquet":
-        return parquet.names(file)
-    objects = {"jsonl": jsonl.objects, "json": json_rows.objects}.get(format)
-    if objects is None:
-        return []
-    return list(dict.fromkeys(name for item in objects(file, source, Findings()) for name in item))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from warmstart.data import joins
+from warmstart.data.column_names import report_unread
 from warmstart.data.fault_handling import Droppable, FaultHandler
 from warmstart.data.faults import Fault
 from warmstart.data.findings import Findings
@@ -68,7 +69,7 @@ class _RowReader:
         faults: FaultHandler,
     ) -> None:
         self.faults = faults
-        self._source, self._columns, self._texts = source, columns, texts
+        self._source, self._schema, self._columns, self._texts = source, schema, columns, texts
         self._converter = RowConverter(columns, source.label_separator, schema)
         self._defaults = schema.defaults([column.target.name for column in columns])
 
@@ -94,6 +95,7 @@ class _RowReader:
             yield row
         if not line:
             raise _empty(file, self._source)
+        report_unread(file, self._source, self._schema, self._columns, findings)
 
 
 def check_file(file: str, source: Source) -> None:

@@ -30,7 +30,7 @@ from warmstart.storage.json_files import JsonObject
 ROWS = "rows.arrow"
 STEP = 10_000
 """Rows between two moves of the progress bar."""
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 """Part of every key: raise it when reading or storing changes, and old folders are no longer found."""
 
 Stamps = dict[str, tuple[int, int]]
@@ -107,6 +107,7 @@ def _key(reading: Reading, bar: Bar) -> str:
             ]
             for column in columns
         ],
+        "optional": [column.name for column in schema if not column.required],  # reported where they are not read
         "options": [
             source.header,
             source.delimiter,

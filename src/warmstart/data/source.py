@@ -212,7 +212,7 @@ def missing_column(column: FileColumn, known: list[str], source: Source, also: S
         hint += " If the file has no header row, pass --no-header (data.header: false)."
     target = column.target
     others = "".join(f", nor {other.name!r} for {other.target.name!r}" for other in also)
-    options = dict.fromkeys(_option(missing.target.name) for missing in (column, *also))
+    options = dict.fromkeys(option(missing.target.name) for missing in (column, *also))
     return Fault(
         f"no column {column.name!r} for {target.name!r} ({target.meaning}){others}. "
         f"The file has {listed or 'none'}.{hint} "
@@ -222,6 +222,6 @@ def missing_column(column: FileColumn, known: list[str], source: Source, also: S
     )
 
 
-def _option(column: str) -> str:
-    """How the file's name for a column of the task is given."""
-    return f"--{column} NAME" if column in ("text", "pair", "label") else f"--column {column}=NAME"
+def option(column: str, name: str = "NAME") -> str:
+    """What is typed to give the file's name for a column of the task."""
+    return f"--{column} {name}" if column in ("text", "pair", "label") else f"--column {column}={name}"
