@@ -7,18 +7,15 @@ The run is kept in .cache/scratch/, so a stopped measurement goes on where it wa
 
 from __future__ import annotations
 
-import gzip
 import math
 import os
-import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from common import KEPT_WORK, ROOT, TINY, arguments, finish, write_page
-from set_files import OPEN
+from set_files import articles
 from tables import Lines
 
 """For tests: a few texts of our own and a tiny encoder."""
@@ -41,20 +38,8 @@ def texts(part: str) -> Path:
             "\n\n".join(f"Film {n} was good. It was loved. Nobody slept." for n in range(40)), encoding="utf-8"
         )
     if not path.is_file():
-        with gzip.open(OPEN / "wikitext-2-raw" / f"{part}.raw.gz", "rt", encoding="utf-8") as file:
-            path.write_text("\n\n".join(_articles(file)) + "\n", encoding="utf-8")
+        path.write_text("\n\n".join(articles(part)) + "\n", encoding="utf-8")
     return path
-
-
-def _articles(lines: Iterable[str]) -> list[str]:
-    """The text of each article; a line between single equals signs is the title of the next."""
-    found: list[list[str]] = []
-    for line in lines:
-        if re.fullmatch(r" = [^=].*[^=] = \n?", line) or not found:
-            found.append([])
-        elif line.strip() and not line.startswith(" = "):
-            found[-1].append(line.strip())
-    return [" ".join(one) for one in found if one]
 
 
 def entropy(model: Path, text: str) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import re
 import zipfile
 from pathlib import Path
 
@@ -49,3 +51,15 @@ def scored_pairs(path: Path) -> list[tuple[str, str, float]]:
     """Pairs of sentences of STS-B with how alike they are, from 0 to 5."""
     cells = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
     return [(row[5].strip(), row[6].strip(), float(row[4])) for row in cells]
+
+
+def articles(part: str) -> list[str]:
+    """The text of each article of wikitext-2; a line between single equals signs is the title of the next."""
+    found: list[list[str]] = []
+    with gzip.open(OPEN / "wikitext-2-raw" / f"{part}.raw.gz", "rt", encoding="utf-8") as file:
+        for line in file:
+            if re.fullmatch(r" = [^=].*[^=] = \n?", line) or not found:
+                found.append([])
+            elif line.strip() and not line.startswith(" = "):
+                found[-1].append(line.strip())
+    return [" ".join(one) for one in found if one]

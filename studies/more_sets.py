@@ -12,7 +12,8 @@
 | mlit | 16 labels, Japanese, words set apart | nine tenths | a tenth, of each label |
 | fixed-rt, fixed-trec, fixed-imdb | as in `benchmarks/stage_sets.py` | 1,000, 500 and 1,000 | 1,066, 500 and 1,000 |
 
-`corpus-NAME.jsonl` are raw texts: of films, of questions and of intents, none of them of a test row.
+`corpus-NAME.jsonl` are raw texts: of films, of questions and of intents, none of them of a test row; and of wikitext-2,
+paragraphs or whole articles.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import stage_sets
-from set_files import MEASURE, OPEN, Rows, categories, questions
+from set_files import MEASURE, OPEN, Rows, articles, categories, questions
 from task_sets import _relations
 from warmstart.text.alignment import join_words
 from warmstart.text.tag_schemes import tags_to_spans
@@ -164,4 +165,5 @@ CORPORA: dict[str, Callable[[], list[str]]] = {
     "corpus-questions": lambda: [text for _, text in questions(MEASURE / "trec_qc" / "train_5500.label")],
     "corpus-intents": _intents,
     "corpus-wikitext": lambda: list(stage_sets.TEXTS["wikitext"]()),
+    "corpus-articles": lambda: articles("train"),
 }

@@ -43,9 +43,6 @@ SCRIPTS = """
 - [What a rate makes an encoder forget](forgetting.md): curves over one training, which a study, whose figures are of
   ended runs, has no place for.
 - [Every task beside a peer](tasks.md): kept without the scores of test rows, with a peer for each task.
-
-Pre-training tasks and sizes (Devlin et al. 2019, tables 5 and 6) are not measured: a study compares methods that start
-from one encoder.
 """.strip()
 
 

@@ -1,13 +1,15 @@
 """An encoder from scratch: the same from the same texts, of the size asked for, and one that any task can learn on."""
 
+import json
 import unicodedata
 
 import pytest
+import torch
 import transformers
 
 import warmstart
 from warmstart.errors import RecipeError
-from warmstart.models.from_scratch import TOKENIZERS, EncoderShape, make_encoder
+from warmstart.models.from_scratch import CAUSAL_IF_ASKED, TOKENIZERS, EncoderShape, make_encoder
 
 TEXTS = [f"the film {number} was {'good' if number % 2 else 'bad'}, and the story was long." for number in range(40)]
 SIZE = {"num_layers": 2, "hidden_size": 32, "num_heads": 4, "vocab_size": 400, "max_tokens": 32}
@@ -43,6 +45,34 @@ def test_it_learns_from_raw_text_and_then_another_task(tmp_path):
     assert warmstart.fit(model=str(run.model), out=tmp_path / "run", **labelled).finished
 
 
+def vectors(folder, text, last):
+    """What the encoder in a folder gives for a text that ends in this word, and the number of its tokens before it."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    with torch.no_grad():
+        inputs = tokenizer(f"{text} {last}", return_tensors="pt")
+        return model(**inputs).last_hidden_state[0], len(tokenizer(text)["input_ids"]) - 1
+
+
+@pytest.mark.parametrize("name", CAUSAL_IF_ASKED)
+def test_a_causal_encoder_reads_from_left_to_right_in_every_task(name, tmp_path):
+    encoder = make_encoder(TEXTS, tmp_path / "encoder", EncoderShape(name, **SIZE, causal=True))
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    raw = {"task": {"name": "masked", "objective": "clm"}, "train": str(tmp_path / "texts.txt")}
+    run = warmstart.fit(
+        model=str(encoder), out=tmp_path / "raw", **raw, **{"data.document": "line"}, training={"max_steps": 2}
+    )
+    (tmp_path / "labels.csv").write_text("text,label\n" + "".join(f'"{t}",{"good" in t}\n' for t in TEXTS))
+    labelled = {"train": str(tmp_path / "labels.csv"), "training": {"max_steps": 2}, "head": {"pooling": "last"}}
+    classifier = warmstart.fit(model=str(run.model), out=tmp_path / "run", **labelled)
+    for folder in (encoder, run.model):
+        one, before = vectors(folder, "the film was", "good")
+        other, _ = vectors(folder, "the film was", "bad")
+        assert torch.allclose(one[:before], other[:before], atol=1e-6)
+        assert not torch.allclose(one[-1], other[-1], atol=1e-3)
+    assert json.loads((classifier.model / "config.json").read_text())["encoder"]["is_decoder"]
+
+
 def test_accents_are_kept_however_they_were_typed(tmp_path):
     texts = ["かき と がぎ は ちがう", "ё и й", "cafe und Café"] * 4
     make_encoder(texts, tmp_path / "encoder", EncoderShape(**SIZE))
@@ -58,3 +88,5 @@ def test_what_cannot_be_made_is_refused(tmp_path):
         make_encoder(TEXTS, tmp_path, EncoderShape("brt"))
     with pytest.raises(RecipeError, match="num_heads: found 3, expected a number that divides the hidden size, 32"):
         make_encoder(TEXTS, tmp_path, EncoderShape(hidden_size=32, num_heads=3))
+    with pytest.raises(RecipeError, match="causal: found true, but albert cannot be made so; expected bert"):
+        make_encoder(TEXTS, tmp_path, EncoderShape("albert", causal=True))

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -133,6 +134,26 @@ def test_both_texts_of_pairs_are_read(study, encoder):
     assert recipes["more"].data.columns == {}
 
 
+def test_a_method_from_scratch_has_an_encoder_of_its_own(study, encoder):
+    path = study / "study.yaml"
+    small = "{num_layers: 1, hidden_size: 16, num_heads: 2, vocab_size: 300, max_tokens: 32}"
+    stage = "{pretrain: {corpus: within-task, max_tokens: 16, steps: 1, hold_out: 0}}"
+    method = f"  scratch: {{recipe: {{from_scratch: {small}, stages: [{stage}], training.max_steps: 2}}}}\n"
+    path.write_text(path.read_text().replace("peers:\n", f"{method}peers:\n"))
+    made = runner(study, encoder)
+    part = StudyPart(sets=("films",), sizes=("all",))
+    models = {one.method: made.recipe(one).model for one in measurements(made.study, part)}
+    assert models == {"quick": str(encoder), "scratch": ""}
+    made.run(part)
+    assert not made.errors
+    assert {one.variant for one in made.results(part)[Cell("films", "all")]} == {"quick", "scratch"}
+    config = shutil.copytree(encoder, study / "other") / "config.json"
+    config.write_text(f"{config.read_text()}\n")
+    other = runner(study, study / "other")
+    kept = {one.method: other._key(one) == made._key(one) for one in measurements(made.study, part)}
+    assert kept == {"quick": False, "scratch": True}
+
+
 def test_every_combination_of_the_axes_is_a_method(study):
     text = (study / "study.yaml").read_text()
     (study / "study.yaml").write_text(f"{text}\naxes: {{training.epochs: [1, 2], head.type: [linear]}}\n")
@@ -256,6 +277,16 @@ def test_a_page_of_one_method_says_that_there_is_nothing_to_compare(study):
     assert "nothing to compare yet" in page.read_text()
     assert not page.with_suffix(".svg").exists()
     assert "svg" not in page.read_text()
+
+
+def test_a_page_whose_figures_are_the_same_keeps_its_date(study):
+    page, (settings, folder) = study / "page.md", load_study(study)
+    write_study_page(settings, folder, {}, page, "one command")
+    page.write_text(re.sub(r"written on [\d-]+", "written on 2020-01-01", page.read_text()))
+    write_study_page(settings, folder, {}, page, "one command")
+    assert "written on 2020-01-01" in page.read_text()
+    write_study_page(settings.model_copy(update={"about": "Something else."}), folder, {}, page, "one command")
+    assert "2020-01-01" not in page.read_text()
 
 
 def test_a_method_is_behind_where_the_interval_over_seeds_is_below_zero():

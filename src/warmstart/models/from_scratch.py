@@ -40,6 +40,8 @@ TOKENIZERS: dict[str, tuple[Literal["wordpiece", "bpe", "words"], SpecialTokens]
     "roberta": ("bpe", _ANGLES),
 }
 """For each architecture that can be made, its kind of tokenizer and its special tokens, which have the first ids."""
+CAUSAL_IF_ASKED = ("bert", "electra", "roberta")
+"""Those that can be made so that a token only attends to the tokens before it."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class EncoderShape:
     """The maximum vocabulary size of the tokenizer."""
     max_tokens: int = 512
     """The maximum input length, in tokens."""
+    causal: bool = False
+    """Whether a token only attends to itself and those before it; of an architecture in `CAUSAL_IF_ASKED`."""
     tokenizer: Literal["auto", "words", "unigram"] = "auto"
     """Of an AWD-LSTM: whole `words`, which `auto` is, or subwords of a `unigram` model."""
     case_marks: bool = False
@@ -78,6 +82,10 @@ def make_encoder(texts: Iterable[str], folder: Path, shape: EncoderShape = Encod
     if shape.architecture != AWD_LSTM and shape.hidden_size % shape.num_heads:
         raise RecipeError(
             f"num_heads: found {shape.num_heads}, expected a number that divides the hidden size, {shape.hidden_size}"
+        )
+    if shape.causal and shape.architecture not in CAUSAL_IF_ASKED:
+        raise RecipeError(
+            f"causal: found true, but {shape.architecture} cannot be made so; expected {', '.join(CAUSAL_IF_ASKED)}"
         )
     texts = list(texts) if iter(texts) is texts else texts  # they are read several times
     tokenizer = _pretrained_tokenizer(_train(texts, shape), shape, TOKENIZERS[shape.architecture][1])
@@ -201,6 +209,8 @@ def _config(shape: EncoderShape, tokenizer: PreTrainedTokenizerBase) -> Pretrain
     config.max_position_embeddings = shape.max_tokens + (pad + 1 if spec_of(config).offset_positions else 0)
     if hasattr(config, "embedding_size"):
         config.embedding_size = shape.hidden_size
+    if shape.causal:
+        config.is_decoder, config.use_cache = True, False  # what is cached for generating has no use in training
     if shape.architecture == "distilbert":
         config.hidden_dim = 4 * shape.hidden_size
     return config

@@ -47,6 +47,9 @@ class FromScratchOptions(Options):
     """The maximum vocabulary size of the tokenizer."""
     max_tokens: Annotated[int, Field(ge=8)] | None = None
     """The maximum input length, in tokens. Default: 512; of an `awd-lstm`, a million."""
+    causal: bool = False
+    """Whether a token only attends to itself and those before it, as `objective: clm` needs it; for `bert`, `electra`
+    and `roberta`."""
     tokenizer: Literal["auto", "words", "unigram"] = "auto"
     """For an `awd-lstm`, the tokenizer: whole `words` in lower case, of which those seen once are unknown; or subwords
     of a `unigram` model, as SentencePiece has them, for languages without spaces or with many forms of a word. auto:

@@ -124,7 +124,9 @@ class StudyRunner:
         columns = {"columns": {"pair": "pair"}} if self.study.sets[one.cell.set].pairs else {}
         files = {"train": str(self._drawn(one)), "test": str(self._test(one.cell))}
         data = {**columns, **values.get("data", {}), **files}
-        whole = {**values, "model": self.model, "seed": one.seed, "data": data}
+        # An encoder from scratch is the method's own: nothing of the study's is in it.
+        model = "" if "from_scratch" in values else self.model
+        whole = {**values, "model": model, "seed": one.seed, "data": data}
         return Recipe.check(whole, f"{self.folder}: {one.method}")
 
     def _job(self, recipe: Recipe) -> Values:
@@ -150,7 +152,7 @@ class StudyRunner:
         of: Values = {
             "train": _sha256(self._drawn(one)),
             "test": _sha256(self._test(one.cell)),
-            "model": _fingerprint(self.model),
+            "model": recipe.model and _fingerprint(recipe.model),
         }
         if (peer := self.study.peers.get(one.method)) is not None:
             of |= {"script": _sha256(self.folder / peer.script), "job": {**self._job(recipe), **of}}

@@ -52,9 +52,11 @@ def write_study_page(study: Study, folder: Path, results: Results, page: Path, c
         _source(study),
         _about(study, results),
         *(_table(study, cell, rows) for cell, rows in results.items()),
-        _provenance(command, results),
     ]
-    write_text(page, "\n\n".join(block for block in blocks if block) + "\n")
+    body = "\n\n".join([*(block for block in blocks if block), ""])
+    # A page that would only get another date stays as it is: its figures are those of that day and machine.
+    if not page.is_file() or not page.read_text(encoding="utf-8").startswith(f"{body}*"):
+        write_text(page, f"{body}{_provenance(command, results)}\n")
 
 
 def _about(study: Study, results: Results) -> str:
