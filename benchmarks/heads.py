@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Collection
 from itertools import combinations
 from pathlib import Path
 from statistics import mean
@@ -18,7 +19,7 @@ from typing import Any
 
 import kept
 from common import ROOT, TINY, finish, write_page
-from inspect_sets import SETS, finished_run
+from inspect_sets import PAIRS, SETS, finished_run
 from tables import Lines, chosen
 
 SEEDS = 3
@@ -102,8 +103,10 @@ def page(by_set: dict[str, list[dict[str, Any]]]) -> str:
 
 
 LEAD = """
-Hardly a head is needed by itself: of {heads} heads of a fine-tuned encoder, {needed:.1f} on average, and {free:.0f} can
-be switched off one after the other without any loss on dev rows, which changes the score on test rows by {cost:+.3f}.
+Hardly a head is needed by itself: of {heads} heads of a fine-tuned encoder, {needed:.1f} on average beyond chance, and
+{free:.0f} can be switched off one after the other without any loss on dev rows, which changes the accuracy on test rows
+by {cost:+.1f} points. Layers are needed where two texts are compared: {layers_of_pairs:.1f} of {layers}, and
+{layers_of_texts:.1f} where a single one is classified.
 
 ![Score of a row over the number of heads that are off, on dev and test rows, a panel for each set](heads.svg)
 
@@ -120,10 +123,12 @@ heads can be switched off one after the other, each time the one of the 10 least
 some of the dev rows (*rows for removal*), before the score on them falls below that of the whole model; *test cost* is
 what that changes on as many test rows as there are dev rows. The *rank correlation* is that of gradient importance with
 what is lost without each head; the *agreement* is that of two seeds' effects of all heads: near 0, what a head does in
-one training says nothing about the next.
+one training says nothing about the next. In the tables below, changes are in points of accuracy, or hundredths of a
+score of STS-B.
 
-**What cannot be seen.** Among {tests} tests, a head or layer only counts if {visible} answers or more change, all of
-them in one direction: {points} points of the dev rows. Smaller effects may be there.
+**What cannot be seen.** Among {tests} tests, a head or layer only counts if at least {visible} answers become wrong and
+none right: {points} points of accuracy. Smaller effects may be there, as of the layers below. The score of a row of
+STS-B, how far its answer is off, shows smaller ones. Of *layers*, each is counted twice: its attention, and all of it.
 """
 HEADER = (
     "| set | seeds | dev rows | rows for removal | metric | heads needed | heads harmful | better without "
@@ -135,20 +140,24 @@ HEADER = (
 def _over_sets(by_set: dict[str, list[dict[str, Any]]], sums: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """What the sets say together."""
 
-    def over(key: str) -> float:
-        known = [one[key] for one in sums.values() if one[key] is not None]
+    def over(key: str, names: Collection[str] = SETS) -> float:
+        known = [one[key] for name, one in sums.items() if name in names and one[key] is not None]
         return mean(known) if known else math.nan
 
     runs = [run for several in by_set.values() for run in several]
+    classified = [name for name, task in SETS.items() if task == "classify"]
     missing = [f"{name} (seeds: {len(by_set.get(name, ()))})" for name in SETS if len(by_set.get(name, ())) < SEEDS]
     heads, tests = next(iter(sums.values()))["heads"], len(runs[0]["effects"])
     visible = math.ceil(math.log2(2 * tests / 0.05))
-    points = sorted({100 * visible / run["dev_rows"] for run in runs})
+    points = sorted({100 * visible / run["dev_rows"] for name in classified for run in by_set.get(name, ())} or {0.0})
     return {
         "heads": heads,
         "needed": over("needed"),
         "free": over("removed_free"),
-        "cost": over("test_cost"),
+        "cost": 100 * over("test_cost", classified),
+        "layers": tests - heads,
+        "layers_of_pairs": over("layers_needed", PAIRS),
+        "layers_of_texts": over("layers_needed", set(SETS) - set(PAIRS)),
         "share": mean(len(run["removal"]) - 1 for run in runs) / heads,
         "harmful": over("harmful"),
         "better": over("better_without"),
@@ -175,16 +184,19 @@ def plot(by_set: dict[str, list[dict[str, Any]]], path: Path) -> None:
 
 
 def _heat(runs: list[dict[str, Any]]) -> str:
-    """The mean change without each head in points, by layer; a head that is needed in some seed in bold."""
-    effects = [[e for e in run["effects"] if e["kind"] == "head"] for run in runs]
-    layers = 1 + max(int(e["without"].partition(".")[0]) for e in effects[0])
-    count = len(effects[0]) // layers
-    lines = ["| layer | " + " | ".join(map(str, range(count))) + " |", "| ---: |" + " ---: |" * count]
+    """The mean change without each head in points, by layer, then without the layer; needed in some seed in bold."""
+    effects = [{e["without"]: e for e in run["effects"]} for run in runs]
+    places = [name.split(".") for name, e in effects[0].items() if e["kind"] == "head"]
+    layers, count = 1 + max(int(layer) for layer, _ in places), 1 + max(int(head) for _, head in places)
+    lines = [
+        f"| layer | {' | '.join(map(str, range(count)))} | attention | all |",
+        "| ---: |" + " ---: |" * (count + 2),
+    ]
     for layer in range(layers):
         cells = []
-        for head in range(layer * count, (layer + 1) * count):
-            change = f"{100 * mean(one[head]['difference'] for one in effects):+.1f}"
-            marked = any(one[head]["p_corrected"] <= 0.05 for one in effects)
+        for name in (*(f"{layer}.{head}" for head in range(count)), f"{layer}.*", f"{layer}"):
+            change = f"{100 * mean(one[name]['difference'] for one in effects):+.1f}"
+            marked = any(one[name]["p_corrected"] <= 0.05 for one in effects)
             cells.append(f"**{change}**" if marked else change)
         lines.append(f"| {layer} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, ""])
