@@ -43,6 +43,24 @@ def test_a_model_goes_on_from_stored_outputs(name):
     assert all(torch.equal(one, two) for one, two in zip(whole, answers(model, name), strict=True))
 
 
+def test_some_blocks_are_reused_while_those_above_are_stored_anew():
+    model = tiny_model("bert", None).eval()
+    blocks = [group.module for group in LayerMap.of(model).blocks]
+    outputs = BlockOutputs(model)
+    with outputs.recorded():
+        answers(model, "bert")
+    kept = outputs.calls[0]
+    with torch.no_grad():
+        blocks[1].get_submodule("output.dense").weight.mul_(2)
+        changed = answers(model, "bert")
+        blocks[0].get_submodule("output.dense").weight.mul_(2)  # as before, as its outputs are reused
+    with outputs.recorded(below=1):
+        assert all(torch.equal(one, two) for one, two in zip(changed, answers(model, "bert"), strict=True))
+    assert outputs.calls[0] is kept
+    with outputs.reused(below=len(blocks)):
+        assert all(torch.equal(one, two) for one, two in zip(changed, answers(model, "bert"), strict=True))
+
+
 def test_outputs_that_would_take_too_much_memory_are_not_stored(monkeypatch):
     monkeypatch.setattr(block_outputs, "MOST_BYTES", 1000)
     model = tiny_model("bert", None).eval()

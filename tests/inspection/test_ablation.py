@@ -77,17 +77,23 @@ def test_blocks_below_the_first_that_differs_are_computed_once(predictor, rows):
         batches = computed[0]
         assert computed == [batches] * 3
         measured = [ablations.measure(parse_switches(f"2.{head}")) for head in range(4)]
-        assert computed == [2 * batches, 2 * batches, 6 * batches]  # once more, to store what they return
+        assert computed == [batches, batches, 5 * batches]
         ablations.go_on_from(parse_switches("1.0"))
-        ablations.measure(parse_switches("1.0,2.1"))
-        ablations.measure(parse_switches("1.0,2.2"))
-        assert computed == [3 * batches, 3 * batches, 9 * batches]
+        others = [ablations.measure(parse_switches(f"1.0,2.{head}")) for head in (1, 2)]
+        # Once more from the block that differs, to store what it and those above it return.
+        assert computed == [batches, 2 * batches, 8 * batches]
+        ablations.go_on_from(parse_switches("1.0,2.1"))
+        ablations.go_on_from(parse_switches("1.0,1.1"))
+        base = ablations.measure(parse_switches("1.0,1.1"))
+        assert computed == [batches, 3 * batches, 9 * batches]  # stored while it is measured
     finally:
         for handle in handles:
             handle.remove()
     again = Ablations(predictor, rows)
     again.go_on_from(parse_switches("0.0"))  # differs from all at the lowest block
     assert [again.measure(parse_switches(f"2.{head}")) for head in range(4)] == measured
+    assert [again.measure(parse_switches(f"1.0,2.{head}")) for head in (1, 2)] == others
+    assert again.measure(parse_switches("1.0,1.1")) == base
 
 
 def test_heads_that_are_not_read_have_no_effect_and_no_importance(one_head, rows):

@@ -96,11 +96,12 @@ class Ablations:
         self.encoded = predictor.encode(self.rows)
         self.measured: dict[str, AblatedScores] = {}
         self.outputs = BlockOutputs(self.model)
+        self.base: Switches | None = None
         self.stored_of: Switches | None = None
 
     def go_on_from(self, switches: Switches | None) -> None:
         """Say what is off in most of what will be measured: up to where they differ from it, it is computed once."""
-        self.outputs, self.stored_of = BlockOutputs(self.model), switches
+        self.base = switches
 
     def measure(self, switches: Switches | None = None) -> AblatedScores:
         """The model's answers without these heads and blocks; None to switch nothing off."""
@@ -136,14 +137,23 @@ class Ablations:
         return measurement
 
     def _answers(self, switches: Switches | None) -> list[Answer]:
-        """The answers without these, the outputs of blocks below the first that differs taken from the store."""
-        same = _same_blocks(switches, self.stored_of, len(self.outputs.blocks))
-        if 0 < same < len(self.outputs.blocks) and not self.outputs.tried:
-            with _off(self.model, self.stored_of), self.outputs.recorded():
-                for _ in self.predictor.answer(self.encoded):
-                    pass
+        """The answers without these, the outputs of blocks below the first that differs from the base reused."""
+        count = len(self.outputs.blocks)
+        same = _same_blocks(switches, self.base, count)
+        if same and not (self.outputs.tried and self.stored_of == self.base):
+            answers = self._recorded_base()
+            if same == count:
+                return answers
         with _off(self.model, switches), self.outputs.reused(same):
             return list(self.predictor.answer(self.encoded))
+
+    def _recorded_base(self) -> list[Answer]:
+        """The answers of the base, its outputs stored; what they share with those stored before is not computed."""
+        same = _same_blocks(self.base, self.stored_of, len(self.outputs.blocks))
+        with _off(self.model, self.base), self.outputs.recorded(same):
+            answers = list(self.predictor.answer(self.encoded))
+        self.stored_of = self.base
+        return answers
 
     def _stored(self, name: str) -> AblatedScores | None:
         if self.store is None or not self._file(self.store, name).is_file():

@@ -71,6 +71,8 @@ def remove_heads(
 def _removal(off: Sequence[Head], chosen_on: Ablations, evaluated_on: Ablations | None) -> Removal:
     switches = _switches(off) if off else None
     own = chosen_on.measure(switches)
+    if evaluated_on:
+        evaluated_on.go_on_from(switches)
     other = evaluated_on.measure(switches) if evaluated_on else None
     test = (None, None) if other is None else (other.mean, other.headline)
     last = "{}.{}".format(*off[-1]) if off else ""

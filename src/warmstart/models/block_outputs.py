@@ -5,12 +5,14 @@ with outputs.recorded():
     ...                                      # all batches
 with outputs.reused(below=3):
     ...                                      # the same batches, for which blocks 0 to 2 compute nothing
+with outputs.recorded(below=3):
+    ...                                      # both: what the blocks above return now is stored in place of before
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -40,28 +42,29 @@ class BlockOutputs:
         self.tried = self.usable = False
 
     @contextmanager
-    def recorded(self) -> Iterator[None]:
-        """Within it, the outputs of all blocks are stored, in place of those that were."""
-        self.calls, self.bytes = [[] for _ in self.blocks], 0
-        handles = [
-            block.register_forward_hook(self._store(calls))
-            for block, calls in zip(self.blocks, self.calls, strict=True)
-        ]
-        self.tried, self.usable = True, False
-        try:
-            yield
-            self.usable = bool(self.blocks) and self.bytes <= MOST_BYTES
-        finally:
-            for handle in handles:
-                handle.remove()
-            if not self.usable:
-                self.calls = []
+    def recorded(self, below: int = 0) -> Iterator[None]:
+        """Within it, the outputs of all blocks are stored, in place of those that were.
 
-    def _store(self, calls: list[Any]) -> Any:
+        Args:
+            below: The blocks below this number return what they returned before, as in `reused`.
+        """
+        kept = self.calls[:below] if self.usable else []
+        new: list[list[Any]] = [[] for _ in self.blocks[len(kept) :]]
+        with ExitStack() as stack:
+            stack.enter_context(self.reused(len(kept)))
+            for block, calls in zip(self.blocks[len(kept) :], new, strict=True):
+                stack.callback(block.register_forward_hook(self._store(calls, new)).remove)
+            self.bytes = sum(tensor.nbytes for tensor in _tensors(kept))
+            self.calls, self.tried, self.usable = [], True, False
+            yield
+            if self.blocks and self.bytes <= MOST_BYTES:
+                self.calls, self.usable = [*kept, *new], True
+
+    def _store(self, calls: list[Any], new: list[list[Any]]) -> Any:
         def store(module: nn.Module, inputs: object, output: Any) -> None:
             self.bytes += sum(tensor.nbytes for tensor in _tensors(output))
             if self.bytes > MOST_BYTES:
-                for others in self.calls:
+                for others in new:
                     others.clear()
             else:
                 calls.append(_copy(output))  # what comes next may write into it
