@@ -31,7 +31,7 @@ def measure(name: str, seed: int, rows: int, remove: int, removal_rows: int) -> 
     from warmstart.evaluation.records.files import as_json
 
     lines = Lines(f"heads {name}-{seed}")
-    inspector = RunInspector(finished_run(name, seed, lines), progress=lines)
+    inspector = RunInspector(finished_run(name, seed, lines), progress=lines, precision="auto")
     ablation = as_json(inspector.heads_and_layers(rows, remove, removal_rows))
     return {**ablation, "dev_rows": ablation["rows"]["used"], "removal_rows": min(removal_rows, rows)}
 

@@ -231,13 +231,15 @@ def ask(
     return asked
 
 
-def inspect(run: str | Path, progress: Progress | None = None) -> RunInspector:
+def inspect(run: str | Path, progress: Progress | None = None, precision: str = "fp32") -> RunInspector:
     """Open a run to look inside its model, by `heads()`, `layers()`, `attention()`, `probe()` and `explain(texts)`.
 
     Args:
         run: The run, or its model folder.
+        precision: What the answers without heads and layers are computed in: `fp32`; or `bf16`, `fp16` or `auto`,
+            faster where the hardware has it.
     """
-    return RunInspector(run, progress=progress or default_progress())
+    return RunInspector(run, progress=progress or default_progress(), precision=precision)
 
 
 def features(

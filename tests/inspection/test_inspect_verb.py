@@ -44,6 +44,16 @@ def test_layers(call, files):
     assert "0.* (attention)" in call("layers", "--file", files["test"]).output
 
 
+def test_the_precision_is_that_of_the_answers_and_is_said(call, files):
+    words = ("layers", "--file", files["test"], "--limit", 23)
+    plain, half = result(call, *words), result(call, *words, "--precision", "bf16")
+    assert (plain["precision"], half["precision"]) == ("fp32", "bf16")
+    assert [effect["difference"] for effect in half["effects"]] == pytest.approx(
+        [effect["difference"] for effect in plain["effects"]], abs=3 / 23
+    )
+    assert "23 of 24 given rows, in bf16: accuracy" in call(*words, "--precision", "bf16").output
+
+
 def test_attention(call, tmp_path):
     page = tmp_path / "attention.html"
     attention = result(call, "attention", TEXT, "--words", "good,great", "--head", "1.2", "--out", page)
@@ -82,6 +92,8 @@ def test_explain(call, run, tmp_path):
         (["head"], "inspect head: did you mean 'heads'"),
         (["heads", TEXT], "takes no texts"),
         (["layers", "--remove", "2"], "--remove: works only with heads"),
+        (["probe", "--precision", "bf16"], "--precision: works only with heads and layers"),
+        (["heads", "--precision", "int8"], "--precision: found 'int8'"),
         (["attention", "--head", "1.2"], "--head: is drawn on a page"),
         (["attention", TEXT, "--head", "9.1", "--out", "a.html"], "--head 9.1: expected one of 3 x 4 heads"),
         (["heads", "--out", "a.png"], "expected .html"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from warmstart.diagnosis.run_inspector import RunInspector
 
 SUBJECTS = ("heads", "layers", "attention", "probe", "explain")
+PRECISIONS = ("fp32", "bf16", "fp16", "auto")
 
 
 Subject = Annotated[
@@ -53,6 +54,14 @@ Words = Annotated[
     str | None,
     typer.Option("--words", help="With attention: also measure attention to these words, with commas between them."),
 ]
+Precision = Annotated[
+    str,
+    typer.Option(
+        "--precision",
+        help="With heads and layers: fp32; or bf16, fp16 or auto, which can be faster.",
+        metavar="NAME",
+    ),
+]
 Out = Annotated[str | None, typer.Option("--out", help="Write a page with pictures: an .html file.", metavar="FILE")]
 
 
@@ -66,6 +75,7 @@ def command(
     head: Head = None,
     words: Words = None,
     method: options.Method = "integrated-gradients",
+    precision: Precision = "fp32",
     out: Out = None,
     text: options.Text = None,
     pair: options.Pair = None,
@@ -86,7 +96,7 @@ def command(
     from warmstart.diagnosis.run_inspector import RunInspector
     from warmstart.evaluation.records.files import as_json
 
-    inspector = RunInspector(run, progress=screen.Bars())
+    inspector = RunInspector(run, progress=screen.Bars(), precision=precision)
     rows = _rows(inspector, run, values) if file is not None else None
     result = _inspect(inspector, subject, rows, values)
     if out is not None:
@@ -105,10 +115,12 @@ def command(
 
 def _check(subject: str, values: Values) -> None:
     """Refuse what an option cannot do, before anything is loaded."""
-    only = {"remove": "heads", "head": "attention", "words": "attention"}
+    only = {"remove": ("heads",), "head": ("attention",), "words": ("attention",), "precision": ("heads", "layers")}
     for name, needed in only.items():
-        if values[name] and subject != needed:
-            raise RecipeError(f"--{name}: works only with {needed}; leave it out")
+        if values[name] not in {None, 0, "fp32"} and subject not in needed:
+            raise RecipeError(f"--{name}: works only with {' and '.join(needed)}; leave it out")
+    if values["precision"] not in PRECISIONS:
+        raise RecipeError(f"--precision: found {values['precision']!r}; {nearest(values['precision'], PRECISIONS)}")
     if values["texts"] and subject not in {"explain", "attention"}:
         raise RecipeError(f"inspect {subject}: takes no texts; give labelled rows by --file")
     if values["texts"] and values["file"]:

@@ -32,7 +32,7 @@ def show(result: object) -> None:
 
 @show.register
 def _heads(result: HeadAblation) -> None:
-    title = f"{_measured(result.rows)}: {result.metric} {screen.number(result.headline)}"
+    title = f"{_measured(result.rows, result.precision)}: {result.metric} {screen.number(result.headline)}"
     screen.grid(f"{title}; change of a row's score without each head, by block", _by_block(result.effects))
     _line(STAR)
     if result.rank_correlation is not None:
@@ -55,7 +55,8 @@ def _layers(result: LayerAblation) -> None:
         }
         for effect in result.effects
     ]
-    screen.grid(f"{_measured(result.rows)}: {result.metric} {screen.number(result.headline)}", rows)
+    title = f"{_measured(result.rows, result.precision)}: {result.metric} {screen.number(result.headline)}"
+    screen.grid(title, rows)
     _line(STAR)
 
 
@@ -122,9 +123,9 @@ def _by_block(effects: Sequence[Effect]) -> list[Mapping[str, object]]:
     return list(blocks.values())
 
 
-def _measured(rows: MeasuredRows) -> str:
+def _measured(rows: MeasuredRows, precision: str = "fp32") -> str:
     some = f"{rows.used:,}" if rows.used == rows.available else f"{rows.used:,} of {rows.available:,}"
-    return f"{some} {rows.part} rows"
+    return f"{some} {rows.part} rows{'' if precision == 'fp32' else f', in {precision}'}"
 
 
 def _line(text: str) -> None:

@@ -174,4 +174,6 @@ def _matrix(effects: Sequence[Effect]) -> tuple[NDArray[np.float64], NDArray[np.
 
 def _note(result: object) -> str:
     rows: MeasuredRows | None = getattr(result, "rows", None)
-    return f"On {rows.used:,} of {rows.available:,} {rows.part} rows." if rows else ""
+    precision = getattr(result, "precision", "fp32")
+    computed = "" if precision == "fp32" else f", computed in {precision}"
+    return f"On {rows.used:,} of {rows.available:,} {rows.part} rows{computed}." if rows else ""

@@ -71,6 +71,8 @@ class HeadAblation:
     """Spearman's correlation of the importance with what is lost; None where nothing differs."""
     removal: list[Removal]
     """Heads switched off one after the other; empty if that was not asked for."""
+    precision: str = "fp32"
+    """What the answers were computed in."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ class LayerAblation:
     metric: str
     headline: float | None
     effects: list[Effect]
+    precision: str = "fp32"
+    """What the answers were computed in."""
 
 
 @dataclass(frozen=True)
@@ -109,18 +113,23 @@ class RunInspector:
     Args:
         run: A run, or its model folder; some methods then need rows, or the run itself.
         rows: The rows by part, where they were passed in Python when the run was trained.
+        precision: What answers are computed in: `fp32`; or `bf16`, `fp16` or `auto`, faster where the hardware has it.
+            Gradients, attention and hidden states are in fp32.
     """
 
-    def __init__(self, run: str | Path, rows: Rows | None = None, progress: Progress = silent) -> None:
+    def __init__(
+        self, run: str | Path, rows: Rows | None = None, progress: Progress = silent, precision: str = "fp32"
+    ) -> None:
         self.path = Path(run)
         self.folder = model_folder(run)
         self.passed = rows
         self.progress = progress
+        self.precision = precision
 
     @cached_property
     def predictor(self) -> Predictor:
         """The run's model."""
-        return Predictor.load(self.path)
+        return Predictor.load(self.path, self.precision)
 
     @cached_property
     def extractor(self) -> Extractor:
@@ -161,14 +170,16 @@ class RunInspector:
         flat = [value for block in importance for value in block]
         lost = [-effect.difference for effect in effects[: len(heads)]]
         correlation = float(stats.spearmanr(flat, lost).statistic) if len(set(lost)) > 1 else None
-        return HeadAblation(about, self.predictor.task.headline, base, effects, importance, correlation, removal)
+        metric, precision = self.predictor.task.headline, self.predictor.engine.precision
+        return HeadAblation(about, metric, base, effects, importance, correlation, removal, precision)
 
     def layers(self, rows: Sequence[Row] | None = None, limit: int = LIMIT) -> LayerAblation:
         """What is lost without the attention of each block, and without each block; arguments as in `heads`."""
         chosen, about = self._rows(rows, limit)
         ablations = self._ablations(chosen)
         effects = ablations.effects(every_layer(ablations.model), self.progress)
-        return LayerAblation(about, self.predictor.task.headline, ablations.measure().headline, effects)
+        metric, precision = self.predictor.task.headline, self.predictor.engine.precision
+        return LayerAblation(about, metric, ablations.measure().headline, effects, precision)
 
     def attention(
         self, rows: Sequence[Row] | None = None, limit: int = TEXTS, kinds: WordKinds = KINDS
@@ -239,9 +250,9 @@ class RunInspector:
         return remove_heads(ablations, by_head, steps, test, progress=self.progress)
 
     def _ablations(self, rows: Sequence[Row]) -> Ablations:
-        """Measurements on rows, kept under a name that depends on the model's files and the rows."""
-        files = read_manifest(self.folder)["files"]
-        key = json.dumps([files, rows], sort_keys=True, default=str, ensure_ascii=False)
+        """Measurements on rows, kept under a name that depends on the model's files, the rows and the precision."""
+        files, precision = read_manifest(self.folder)["files"], self.predictor.engine.precision
+        key = json.dumps([files, rows, precision], sort_keys=True, default=str, ensure_ascii=False)
         folder = cache_folder() / "inspection" / hashlib.sha256(key.encode()).hexdigest()[:32]
         return Ablations(self.predictor, rows, folder)
 
