@@ -129,6 +129,8 @@ score of STS-B.
 **What cannot be seen.** Among {tests} tests, a head or layer only counts if at least {visible} answers become wrong and
 none right: {points} points of accuracy. Smaller effects may be there, as of the layers below. The score of a row of
 STS-B, how far its answer is off, shows smaller ones. Of *layers*, each is counted twice: its attention, and all of it.
+
+{precisions}
 """
 HEADER = (
     "| set | seeds | dev rows | rows for removal | metric | heads needed | heads harmful | better without "
@@ -165,8 +167,16 @@ def _over_sets(by_set: dict[str, list[dict[str, Any]]], sums: dict[str, dict[str
         "visible": visible,
         "points": " to ".join(f"{one:.1f}" for one in dict.fromkeys((points[0], points[-1]))),
         "correlation": over("rank_correlation"),
+        "precisions": _precisions(runs),
         "partly": f"**Measured in part:** fewer than {SEEDS} seeds of {', '.join(missing)}. " if missing else "",
     }
+
+
+def _precisions(runs: list[dict[str, Any]]) -> str:
+    """What the answers were computed in; of runs from before it was kept, fp32."""
+    half = sum(run.get("precision", "fp32") == "bf16" for run in runs)
+    some = f"The answers of {half} of the {len(runs)} runs were computed in bf16, as the machine had it"
+    return f"{some}; within a run, all are in the same precision." if half else "All answers were computed in fp32."
 
 
 def plot(by_set: dict[str, list[dict[str, Any]]], path: Path) -> None:

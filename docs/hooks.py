@@ -335,12 +335,12 @@ def synonyms() -> str:
 
 
 _GALLERY = {
-    "Accuracy": "defaults default-parts libraries tagging relation-rates search craft plain tasks stages distil "
-    "soft-labels ask thresholds diagnosis statistics forgetting scratch round-trips",
+    "Accuracy": "defaults default-parts precision libraries tagging relation-rates search craft plain tasks stages "
+    "distil soft-labels ask thresholds diagnosis statistics forgetting scratch round-trips",
     "Looking inside": "probes attention heads explain",
     "Speed": "train step overhead flushes shrink predict features plan memory corpus long long-recurrent",
-    "Published tables, redone": "studies domains feature-based glue layer-rates layers learning-curves multitask "
-    "practitioner pretraining-steps relations steadiness truncation",
+    "Published tables, redone": "studies domains feature-based forgetting-rates glue layer-rates layers "
+    "learning-curves multitask practitioner pretraining-steps pretraining-tasks relations steadiness truncation",
     "Reliability": "simulation kill kill-defaults kill-distil kill-recurrent fsdp three-stages sweep exactly-once "
     "outage cluster corrupt verify full-disk order same-answers readers faults first-minutes import image report "
     "site unchanged",
