@@ -23,6 +23,8 @@ from inspect_sets import PAIRS, SETS, finished_run
 from tables import Lines, chosen
 
 SEEDS = 3
+WEAK = 0.65
+"""The accuracy below which a model of two labels has learned little."""
 
 
 def measure(name: str, seed: int, rows: int, remove: int, removal_rows: int) -> dict[str, Any]:
@@ -105,8 +107,7 @@ def page(by_set: dict[str, list[dict[str, Any]]]) -> str:
 LEAD = """
 Hardly a head is needed by itself: of {heads} heads of a fine-tuned encoder, {needed:.1f} on average beyond chance, and
 {free:.0f} can be switched off one after the other without any loss on dev rows, which changes the accuracy on test rows
-by {cost:+.1f} points. Layers are needed where two texts are compared: {layers_of_pairs:.1f} of {layers}, and
-{layers_of_texts:.1f} where a single one is classified.
+by {cost:+.1f} points. {layers_needed}
 
 ![Score of a row over the number of heads that are off, on dev and test rows, a panel for each set](heads.svg)
 
@@ -129,7 +130,7 @@ score of STS-B.
 **What cannot be seen.** Among {tests} tests, a head or layer only counts if at least {visible} answers become wrong and
 none right: {points} points of accuracy. Smaller effects may be there, as of the layers below. The score of a row of
 STS-B, how far its answer is off, shows smaller ones. Of *layers*, each is counted twice: its attention, and all of it.
-
+{weak}
 {precisions}
 """
 HEADER = (
@@ -157,9 +158,7 @@ def _over_sets(by_set: dict[str, list[dict[str, Any]]], sums: dict[str, dict[str
         "needed": over("needed"),
         "free": over("removed_free"),
         "cost": 100 * over("test_cost", classified),
-        "layers": tests - heads,
-        "layers_of_pairs": over("layers_needed", PAIRS),
-        "layers_of_texts": over("layers_needed", set(SETS) - set(PAIRS)),
+        "layers_needed": _layers_needed({name: one["layers_needed"] for name, one in sums.items()}, tests - heads),
         "share": mean(len(run["removal"]) - 1 for run in runs) / heads,
         "harmful": over("harmful"),
         "better": over("better_without"),
@@ -168,8 +167,28 @@ def _over_sets(by_set: dict[str, list[dict[str, Any]]], sums: dict[str, dict[str
         "points": " to ".join(f"{one:.1f}" for one in dict.fromkeys((points[0], points[-1]))),
         "correlation": over("rank_correlation"),
         "precisions": _precisions(runs),
+        "weak": _weak(sums),
         "partly": f"**Measured in part:** fewer than {SEEDS} seeds of {', '.join(missing)}. " if missing else "",
     }
+
+
+def _layers_needed(by_set: dict[str, float], layers: int) -> str:
+    """How many layers each set needs, the most first."""
+    some = sorted((name for name in by_set if by_set[name] > 0), key=lambda name: -by_set[name])
+    if not some:
+        return "No layer is needed by itself, either."
+    where = " only where two texts are compared" if set(some) <= set(PAIRS) else ""
+    needed = ", ".join(f"{by_set[name]:.1f} by {name}" for name in some)
+    return f"Layers are needed{where}: of {layers}, {needed} on average."
+
+
+def _weak(sums: dict[str, dict[str, Any]]) -> str:
+    """Of models that have learned little, that they have."""
+    some = [name for name in sums if SETS[name] == "classify" and sums[name]["headline"] < WEAK]
+    shares = ", ".join(f"{name}: {sums[name]['headline']:.0%}" for name in some)
+    return (
+        f"Models that are right on hardly more than half of the rows have little to lose ({shares}).\n" if some else ""
+    )
 
 
 def _precisions(runs: list[dict[str, Any]]) -> str:
