@@ -11,6 +11,7 @@ import warmstart
 from small import FAST, weight_bytes
 from warmstart.errors import RunError, StoppedError, TrainingError
 from warmstart.evaluation.run import RunFolder
+from warmstart.models import precision
 from warmstart.storage.artifacts import verify
 
 SAVES = {"checkpoints": {"every_steps": 3, "when_finished": "keep"}}
@@ -176,6 +177,17 @@ def test_going_on_with_other_settings_is_refused_with_the_difference_unless_it_i
     kept = (tmp_path / "run" / "recipe.yaml").read_text()
     assert "learning_rate: 0.003" in kept
     assert fit(tmp_path / "run", resume_anyway=["recipe.training.learning_rate"], **other).finished
+
+
+def test_a_machine_of_another_precision_is_refused(fit, tmp_path, monkeypatch):
+    auto = {"training": {**LEARN["training"], "precision": "auto"}}
+    with pytest.raises(Crash):
+        fit(tmp_path / "run", progress=Trouble(8, crash), **auto)
+    had = precision.supports_bf16()
+    monkeypatch.setattr(precision, "supports_bf16", lambda: not had)
+    then, now = ("bf16", "fp32") if had else ("fp32", "bf16")
+    with pytest.raises(RunError, match=f"precision: then '{then}', now '{now}'\n.*--resume-anyway precision"):
+        fit(tmp_path / "run", **auto)
 
 
 def test_other_data_is_refused_too(fit, encoder, files, tmp_path):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from warmstart.models.loading import load_config
+from warmstart.models.precision import resolve_precision
 from warmstart.pipeline.prepare import Parts
 from warmstart.pipeline.stage_store import Identity
 from warmstart.recipe import FILES, Recipe
@@ -31,6 +32,8 @@ def identity(recipe: Recipe, parts: Parts, tokens: str) -> Identity:
         **{f"data.{name}": part.fingerprint for name, part in parts.tables.items()},
         "data.tokens": tokens,
         "model": fingerprint(recipe.model),
+        # What `auto` is depends on the machine, and two processors of one name can differ in it.
+        "precision": resolve_precision(recipe.training.precision, load_config(recipe.model)),
         "threads": here["threads"],
         "processes": processes.world_size(),
         "python": here["python"],
