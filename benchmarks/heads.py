@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import combinations
 from pathlib import Path
 from statistics import mean
@@ -66,7 +66,8 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
         "headline": mean(math.nan if run["headline"] is None else run["headline"] for run in runs),
         "heads": len(heads[0]),
         "needed": mean(map(len, needed)),
-        "needed_in_all": sorted(set.intersection(*needed)),
+        "needed_by_seed": [sorted(names) for names in needed],
+        "layers_in_all": sorted(set.intersection(*significant(layers, -1)), key=_layer),
         "harmful": mean(map(len, harmful)),
         "harmful_in_all": sorted(set.intersection(*harmful)),
         "better_without": mean(sum(e["difference"] > 0 for e in one.values()) for one in heads),
@@ -94,7 +95,7 @@ def page(by_set: dict[str, list[dict[str, Any]]]) -> str:
     lines = [
         f"| {name} | {len(by_set[name])} | {_rows(by_set[name], 'dev_rows')} | {_rows(by_set[name], 'removal_rows')} | "
         + " | ".join(_number(one[key]) for key in (*columns, "rank_correlation", "agreement"))
-        + f" | {', '.join(one['needed_in_all']) or '–'} |"
+        + f" | {_needed(one)} |"
         for name, one in sums.items()
     ]
     together = _over_sets(by_set, sums)
@@ -106,26 +107,27 @@ def page(by_set: dict[str, list[dict[str, Any]]]) -> str:
 
 LEAD = """
 Hardly a head is needed by itself: of {heads} heads of a fine-tuned encoder, {needed:.1f} on average beyond chance, and
-{free:.0f} can be switched off one after the other without any loss on dev rows, which changes the accuracy on test rows
-by {cost:+.1f} points. {layers_needed}
+{free} can be switched off one after the other without any loss on dev rows, which changes the accuracy on test rows by
+{cost}. {layers_needed}
 
 ![Score of a row over the number of heads that are off, on dev and test rows, a panel for each set](heads.svg)
 
-{partly}"Are Sixteen Heads Really Better than One?" (Michel et al. 2019) removed 40% of BERT's heads before anything was
-lost, here {share:.0%} were tried. That single heads harm, as Kovaleva et al. 2019 have it, does not show: {harmful:.1f}
-on average do so beyond chance, after correction for {tests} tests, though the score is a little better without
-{better:.0f}. Gradient importance is a weak first guess: its rank correlation with what is lost is {correlation:.2f}.
+{partly}"Are Sixteen Heads Really Better than One?" (Michel et al. 2019) removed up to 40% of BERT's heads before much
+was lost, and {share:.0%} were tried here: that holds {holds}. {same}That single heads harm,
+as Kovaleva et al. 2019 have it, does not show: {harmful:.1f} on average do so beyond chance, after correction for
+{tests} tests, though the score is a little better without {better:.0f}. Gradient importance is a weak first guess: its
+rank correlation with what is lost is {correlation:.2f}.
 """
 ABOUT = """
-e5-small (12 layers of 12 heads) is fine-tuned on each set, and every head, the attention of every layer and every layer
-is switched off alone. An effect is the change of a row's score on dev rows; it counts as *needed* or *harmful* if a
-paired test over rows finds it after Holm's correction over all heads and layers of a run. *Removed free* is how many
-heads can be switched off one after the other, each time the one of the 10 least important ones that costs the least on
-some of the dev rows (*rows for removal*), before the score on them falls below that of the whole model; *test cost* is
-what that changes on as many test rows as there are dev rows. The *rank correlation* is that of gradient importance with
-what is lost without each head; the *agreement* is that of two seeds' effects of all heads: near 0, what a head does in
-one training says nothing about the next. In the tables below, changes are in points of accuracy, or hundredths of a
-score of STS-B.
+e5-small (12 layers of 12 heads) is fine-tuned on each set, and every head, the attention of every layer and every
+layer is switched off alone. An effect is the change of a row's score on dev rows; it counts as *needed* or *harmful*
+if a paired test over rows finds it after Holm's correction over all heads and layers of a run. *Removed free* is how
+many heads can be switched off one after the other, each time the one of the 10 least important ones that costs the
+least on some of the dev rows (*rows for removal*), before the score on them falls below that of the whole model; *test
+cost* is what that changes on as many test rows as there are dev rows. Where the score rises on dev rows and not on
+test rows, the choice has found chance. The *rank correlation* is that of gradient importance with what is lost without
+each head; the *agreement* is that of two seeds' effects of all heads: near 0, what a head does in one training says
+nothing about the next. In the tables below, changes are in points of accuracy, or hundredths of a score of STS-B.
 
 **What cannot be seen.** Among {tests} tests, a head or layer only counts if at least {visible} answers become wrong and
 none right: {points} points of accuracy. Smaller effects may be there, as of the layers below. The score of a row of
@@ -135,8 +137,9 @@ STS-B, how far its answer is off, shows smaller ones. Of *layers*, each is count
 """
 HEADER = (
     "| set | seeds | dev rows | rows for removal | metric | heads needed | heads harmful | better without "
-    "| layers needed | removed free | test cost | rank correlation | agreement | needed in all seeds |",
-    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+    "| layers needed | removed free | test cost | rank correlation | agreement | heads needed, by seed "
+    "| layers needed in all seeds |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | --- |",
 )
 
 
@@ -156,8 +159,10 @@ def _over_sets(by_set: dict[str, list[dict[str, Any]]], sums: dict[str, dict[str
     return {
         "heads": heads,
         "needed": over("needed"),
-        "free": over("removed_free"),
-        "cost": 100 * over("test_cost", classified),
+        "free": _range([one["removed_free"] for one in sums.values()]),
+        "cost": f"{100 * over('test_cost', classified) + 0:+.1f} points".replace("-0.0", "0.0").replace("+0.0", "0.0"),
+        "same": _same(sums.values()),
+        "holds": _holds(sums, len(runs[0]["removal"]) - 1),
         "layers_needed": _layers_needed({name: one["layers_needed"] for name, one in sums.items()}, tests - heads),
         "share": mean(len(run["removal"]) - 1 for run in runs) / heads,
         "harmful": over("harmful"),
@@ -170,6 +175,39 @@ def _over_sets(by_set: dict[str, list[dict[str, Any]]], sums: dict[str, dict[str
         "weak": _weak(sums),
         "partly": f"**Measured in part:** fewer than {SEEDS} seeds of {', '.join(missing)}. " if missing else "",
     }
+
+
+def _needed(one: dict[str, Any]) -> str:
+    """The heads that each seed needs, and the layers that all of them do, as two cells."""
+    by_seed = [", ".join(names) or "–" for names in one["needed_by_seed"]]
+    heads = "; ".join(by_seed) if any(one["needed_by_seed"]) else "–"
+    return f"{heads} | {', '.join(one['layers_in_all']) or '–'}"
+
+
+def _layer(name: str) -> tuple[bool, int]:
+    """Attentions, such as `11.*`, before whole layers, both in the order of the model."""
+    return not name.endswith("*"), int(name.partition(".")[0])
+
+
+def _same(sums: Iterable[dict[str, Any]]) -> str:
+    """Whether it is the same heads and layers that every seed needs, where some seed needs a head."""
+    layers = any(one["layers_in_all"] for one in sums)
+    shared = any(set.intersection(*map(set, one["needed_by_seed"])) for one in sums)
+    if shared or not layers:
+        return ""
+    return "What a head does changes with the seed: none is needed in all seeds of a set, while some layers are. "
+
+
+def _range(values: list[float]) -> str:
+    low, high = round(min(values)), round(max(values))
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _holds(sums: dict[str, dict[str, Any]], tried: int) -> str:
+    """On which sets all heads that were tried can be missed, and how many on the others."""
+    fewer = {name: one["removed_free"] for name, one in sums.items() if one["removed_free"] < tried}
+    others = ", ".join(f"{count:.0f} heads on {name}" for name, count in fewer.items())
+    return f"on {len(sums) - len(fewer)} of {len(sums)} sets" + (f", and for {others}" if fewer else "")
 
 
 def _layers_needed(by_set: dict[str, float], layers: int) -> str:

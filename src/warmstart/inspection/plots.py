@@ -39,6 +39,8 @@ def draw(panels: Mapping[str, Mapping[str, Line]], path: Path, legend: str = "",
     colours = {name: shades(0.9 * index / max(len(names) - 1, 1)) for index, name in enumerate(names)}
     for axis in axes.flat[len(panels) :]:
         axis.set_axis_off()
+    for axis in axes.flat[max(0, len(panels) - COLUMNS) : len(panels)]:
+        axis.tick_params(labelbottom=True)  # also where the row below has no panel
     for axis, (title, lines) in zip(axes.flat, panels.items(), strict=False):
         for name, (steps, values, *interval) in lines.items():
             axis.plot(steps, values, label=name, color=colours[name], linewidth=1.5)
