@@ -1,6 +1,7 @@
 """Studies: methods on the same rows, figures that are kept, and a page that says how far each is behind."""
 
 import csv
+import dataclasses
 import json
 import os
 import re
@@ -277,6 +278,18 @@ def test_a_page_of_one_method_says_that_there_is_nothing_to_compare(study):
     assert "nothing to compare yet" in page.read_text()
     assert not page.with_suffix(".svg").exists()
     assert "svg" not in page.read_text()
+
+
+def test_a_page_says_what_failed_means_where_a_run_has_failed(study):
+    settings, folder = load_study(study)
+    page, cell = study / "page.md", Cell("films", "few")
+    both = [result("quick", 0, 0.8), result("tfidf", 0, 0.5)]
+    write_study_page(settings, folder, {cell: both}, page, "one command")
+    assert "failed" not in page.read_text()
+    both[1] = dataclasses.replace(both[1], failed="always the same answer")
+    write_study_page(settings, folder, {cell: both}, page, "one command")
+    assert "50.0 (1, 1 failed)" in page.read_text()
+    assert "no better than the same answer for every row" in page.read_text()
 
 
 def test_a_page_whose_figures_are_the_same_keeps_its_date(study):

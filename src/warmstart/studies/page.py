@@ -25,11 +25,14 @@ READING = "reading.md"
 """What the tables say, in plain words, written by hand after looking at them; in the study's folder."""
 ABOUT = """
 Every method has the same training rows and the same test rows{draws}. A mean is
-followed by its 95% confidence interval and, in parentheses, the number of seeds. Each difference has two intervals:
+followed by its 95% confidence interval and, in parentheses, the number of seeds{failed}. \
+Each difference has two intervals:
 would it show up with other training rows and seeds, and on other test rows of this kind? p is the larger of two p
 values (paired t test over seeds, permutation test over rows), corrected for the number of comparisons of the cell
 (Holm); it is bold where the difference is significant. CPU seconds are those of training and predicting.
 """.strip()
+FAILED = """,
+and of those that *failed*, being no better than the same answer for every row or hardly scoring at all"""
 
 
 def write_study_page(study: Study, folder: Path, results: Results, page: Path, command: str) -> None:
@@ -63,7 +66,9 @@ def _about(study: Study, results: Results) -> str:
     """How the tables are read; nothing without any."""
     fixed = all(study.sizes[cell.size].fixed for cell in results)
     draws = ", and so has every seed" if fixed else "; each seed draws its own training rows"
-    return ABOUT.replace("{draws}", draws) if results else ""
+    any_failed = any(row.failed for rows in results.values() for row in rows)
+    failed = FAILED if any_failed else ""
+    return ABOUT.replace("{draws}", draws).replace("{failed}", failed) if results else ""
 
 
 def _claims(study: Study, results: Results) -> str:
