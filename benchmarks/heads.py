@@ -160,7 +160,7 @@ def _over_sets(by_set: dict[str, list[dict[str, Any]]], sums: dict[str, dict[str
         "heads": heads,
         "needed": over("needed"),
         "free": _range([one["removed_free"] for one in sums.values()]),
-        "cost": f"{100 * over('test_cost', classified) + 0:+.1f} points".replace("-0.0", "0.0").replace("+0.0", "0.0"),
+        "cost": f"{100 * over('test_cost', classified):+z.1f} points",
         "same": _same(sums.values()),
         "holds": _holds(sums, len(runs[0]["removal"]) - 1),
         "layers_needed": _layers_needed({name: one["layers_needed"] for name, one in sums.items()}, tests - heads),

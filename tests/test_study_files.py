@@ -20,10 +20,9 @@ def test_every_method_of_a_study_is_a_valid_recipe(folder):
     study, _ = load_study(folder)
     for set_name, one in study.sets.items():
         for method in study.all_methods().values():
-            values = study.fields(set_name, method)
+            values = study.fields(set_name, method, "m")
             data = {**values.get("data", {}), "train": one.train, "test": one.test}
-            model = "" if "from_scratch" in values else "m"
-            recipe = Recipe.check({**values, "model": model, "data": data}, f"{folder.name}, {set_name}")
+            recipe = Recipe.check({**values, "data": data}, f"{folder.name}, {set_name}")
             tasks.find(recipe.task.name).options_class.model_validate(recipe.task.options)
             for stage in stages_from(recipe, (folder / study.data).resolve()).stages:
                 for file in stage.multitask.others if stage.multitask else ():

@@ -32,8 +32,7 @@ def show(result: object) -> None:
 
 @show.register
 def _heads(result: HeadAblation) -> None:
-    title = f"{_measured(result.rows, result.precision)}: {result.metric} {screen.number(result.headline)}"
-    screen.grid(f"{title}; change of a row's score without each head, by block", _by_block(result.effects))
+    screen.grid(f"{_title(result)}; change of a row's score without each head, by block", _by_block(result.effects))
     _line(STAR)
     if result.rank_correlation is not None:
         _line(f"rank correlation of the gradient importance with what is lost: {result.rank_correlation:.2f}")
@@ -55,8 +54,7 @@ def _layers(result: LayerAblation) -> None:
         }
         for effect in result.effects
     ]
-    title = f"{_measured(result.rows, result.precision)}: {result.metric} {screen.number(result.headline)}"
-    screen.grid(title, rows)
+    screen.grid(_title(result), rows)
     _line(STAR)
 
 
@@ -123,9 +121,14 @@ def _by_block(effects: Sequence[Effect]) -> list[Mapping[str, object]]:
     return list(blocks.values())
 
 
-def _measured(rows: MeasuredRows, precision: str = "fp32") -> str:
+def _title(result: HeadAblation | LayerAblation) -> str:
+    precision = "" if result.precision == "fp32" else f", in {result.precision}"
+    return f"{_measured(result.rows)}{precision}: {result.metric} {screen.number(result.headline)}"
+
+
+def _measured(rows: MeasuredRows) -> str:
     some = f"{rows.used:,}" if rows.used == rows.available else f"{rows.used:,} of {rows.available:,}"
-    return f"{some} {rows.part} rows{'' if precision == 'fp32' else f', in {precision}'}"
+    return f"{some} {rows.part} rows"
 
 
 def _line(text: str) -> None:

@@ -185,13 +185,14 @@ class Study(Options):
         """All that is measured: methods and peers."""
         return {**self.all_methods(), **self.peers}
 
-    def fields(self, set_name: str, method: StudyMethod) -> Values:
-        """The recipe of a method on a set, as nested values, without its data, its model and its seed."""
+    def fields(self, set_name: str, method: StudyMethod, model: str) -> Values:
+        """The recipe of a method on a set, as nested values, without its data and its seed."""
         values: Values = {"task": self.sets[set_name].task}
         for fields in (self.recipe, self.sets[set_name].recipe, method.recipe, method.by_set.get(set_name, {})):
             for key, value in fields.items():
                 put(values, key, value)
-        return values
+        # An encoder from scratch is the method's own: nothing of the study's is in it.
+        return {**values, "model": "" if "from_scratch" in values else model}
 
 
 def _check_names(where: str, names: Iterable[str], known: Collection[str]) -> None:

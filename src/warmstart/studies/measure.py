@@ -120,13 +120,11 @@ class StudyRunner:
     def recipe(self, one: Measurement) -> Recipe:
         """The complete recipe of a measurement; a peer's says what rows there are, and how answers are measured."""
         method = self.study.all_methods().get(one.method, StudyMethod())
-        values = self.study.fields(one.cell.set, method)
+        values = self.study.fields(one.cell.set, method, self.model)
         columns = {"columns": {"pair": "pair"}} if self.study.sets[one.cell.set].pairs else {}
         files = {"train": str(self._drawn(one)), "test": str(self._test(one.cell))}
         data = {**columns, **values.get("data", {}), **files}
-        # An encoder from scratch is the method's own: nothing of the study's is in it.
-        model = "" if "from_scratch" in values else self.model
-        whole = {**values, "model": model, "seed": one.seed, "data": data}
+        whole = {**values, "seed": one.seed, "data": data}
         return Recipe.check(whole, f"{self.folder}: {one.method}")
 
     def _job(self, recipe: Recipe) -> Values:

@@ -66,8 +66,7 @@ def _about(study: Study, results: Results) -> str:
     """How the tables are read; nothing without any."""
     fixed = all(study.sizes[cell.size].fixed for cell in results)
     draws = ", and so has every seed" if fixed else "; each seed draws its own training rows"
-    any_failed = any(row.failed for rows in results.values() for row in rows)
-    failed = FAILED if any_failed else ""
+    failed = FAILED if any(row.failed for rows in results.values() for row in rows) else ""
     return ABOUT.replace("{draws}", draws).replace("{failed}", failed) if results else ""
 
 
