@@ -51,7 +51,7 @@ def command(
 
     settings, folder = load_study(study)
     part = StudyPart(
-        _names(sets, settings.sets), _names(sizes, settings.sizes), _names(methods, settings.measured()), seeds
+        _names(sets, settings.sets), _names(sizes, settings.sizes), _names(methods, settings.compared()), seeds
     )
     part.check(settings)
     if not (encoder := model or settings.recipe.get("model")):

@@ -130,6 +130,9 @@ class Study(Options):
     """Methods of ours by name."""
     axes: dict[str, Annotated[list[Value], Field(min_length=1)]] = {}
     """Recipe fields with their values: every combination is a method as well, named by its values."""
+    choices: dict[str, Annotated[Names, Field(min_length=2)]] = {}
+    """By name, methods of which the one that is best on dev rows is taken, seed by seed. Their recipes need dev rows,
+    such as a `data.split.dev`."""
     peers: dict[str, StudyPeer] = {}
     """What they are measured beside."""
     published: list[StudyPublished] = []
@@ -145,8 +148,12 @@ class Study(Options):
     def _names_are_known(self) -> Self:
         if double := sorted(set(self.all_methods()) & set(self.peers)):
             raise ValueError(f"{double[0]} is a method and a peer; rename one")
+        if double := sorted(set(self.choices) & set(self.measured())):
+            raise ValueError(f"choices: {double[0]} is a method or a peer; rename one")
+        for name, among in self.choices.items():
+            _check_names(f"choices.{name}", among, self.all_methods())
         measured = self.measured()
-        _check_names("subject", [self.subject], measured)
+        _check_names("subject", [self.subject], self.compared())
         for name, one in self.sets.items():
             _check_names(f"sets.{name}.sizes", one.sizes, self.sizes)
         for name, method in measured.items():
@@ -154,20 +161,20 @@ class Study(Options):
             _check_names(f"{name}.sizes", method.sizes or [], self.sizes)
         for name, own in self.methods.items():
             _check_names(f"{name}.by_set", own.by_set, self.sets)
-        self._check_what_is_said(measured)
+        self._check_what_is_said(self.compared())
         return self
 
-    def _check_what_is_said(self, measured: Collection[str]) -> None:
+    def _check_what_is_said(self, compared: Collection[str]) -> None:
         """Refuse names in claims, published figures and the curve that the study does not have."""
         for number, claim in enumerate(self.claims, 1):
-            _check_names(f"claims.{number}", [claim.ahead, *claim.of], measured)
+            _check_names(f"claims.{number}", [claim.ahead, *claim.of], compared)
             _check_names(f"claims.{number}.sets", claim.sets or [], self.sets)
             _check_names(f"claims.{number}.sizes", claim.sizes or [], self.sizes)
         for table in self.published:
-            _check_names(f"published, {table.source}", table.figures, measured)
+            _check_names(f"published, {table.source}", table.figures, compared)
         if self.curve is not None:
-            _check_names("curve.points", self.curve.points, {*measured, *self.sizes})
-            _check_names("curve.lines", self.curve.lines, measured)
+            _check_names("curve.points", self.curve.points, {*compared, *self.sizes})
+            _check_names("curve.lines", self.curve.lines, compared)
 
     def all_methods(self) -> dict[str, StudyMethod]:
         """The methods that are named, and every combination of the axes."""
@@ -184,6 +191,10 @@ class Study(Options):
     def measured(self) -> dict[str, StudyMethod | StudyPeer]:
         """All that is measured: methods and peers."""
         return {**self.all_methods(), **self.peers}
+
+    def compared(self) -> list[str]:
+        """The names of all that is compared: what is measured, and what is chosen from it."""
+        return [*self.measured(), *self.choices]
 
     def fields(self, set_name: str, method: StudyMethod, model: str) -> Values:
         """The recipe of a method on a set, as nested values, without its data and its seed."""

@@ -48,7 +48,7 @@ class StudyPart:
         for option, names, known in (
             ("--sets", self.sets, study.sets),
             ("--sizes", self.sizes, study.sizes),
-            ("--methods", self.methods, study.measured()),
+            ("--methods", self.methods, study.compared()),
         ):
             for unknown in (name for name in names if name not in known):
                 raise RecipeError(f"{option} {unknown}: the study has no such; {nearest(unknown, known)}")
@@ -67,7 +67,8 @@ def cells(study: Study, part: StudyPart) -> list[Cell]:
 def measurements(study: Study, part: StudyPart) -> list[Measurement]:
     """All measurements of a part; seeds come outermost, so that what was stopped compares all methods on fewer."""
     part.check(study)
-    chosen = [(name, one) for name, one in study.measured().items() if not part.methods or name in part.methods]
+    asked = {name for method in part.methods for name in study.choices.get(method, [method])}
+    chosen = [(name, one) for name, one in study.measured().items() if not part.methods or name in asked]
     planned = [
         Measurement(cell, name, seed)
         for cell in cells(study, part)

@@ -36,6 +36,8 @@ class KeptResult(RunResult):
     """The score of each."""
     cpu_seconds: float = 0.0
     """CPU time of training and predicting; NaN where it is not known."""
+    dev: float | None = None
+    """The headline on dev rows, where there are any."""
     precision: str = ""
     """The floating-point precision it was trained with; unknown of a peer, and of figures from before it was kept."""
 
@@ -68,6 +70,7 @@ class FigureFile:
             "key": key,
             "precision": precision,
             **{name: getattr(result, name) for name in FIELDS},
+            **({} if (dev := result.metrics.get("dev", {}).get(result.headline)) is None else {"dev": dev}),
             "seconds": round(result.seconds, 1),
             "cpu_seconds": round(cpu_seconds, 1),
             "scores": _short(scored(result.scores).tolist()) if not result.failed or result.headline else "",
@@ -111,6 +114,7 @@ def _result(line: Values) -> KeptResult:
         part="test",
         metrics={},
         cpu_seconds=math.nan if line["cpu_seconds"] is None else line["cpu_seconds"],
+        dev=line.get("dev"),
         precision=_precision(line),
         of=tuple(map(str, range(len(scores)))),
         quality=tuple(scores),

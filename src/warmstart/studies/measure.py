@@ -25,6 +25,7 @@ from warmstart.runtime.progress import Progress, silent
 from warmstart.storage.artifacts import checksum
 from warmstart.storage.locks import try_lock
 from warmstart.studies.cells import Cell, Measurement, StudyPart, cells, measurements
+from warmstart.studies.choices import chosen
 from warmstart.studies.draws import write_draw
 from warmstart.studies.figures import FigureFile, KeptResult
 from warmstart.studies.peers import peer_result, run_peer
@@ -79,7 +80,7 @@ class StudyRunner:
             )
             if result is not None:
                 results.setdefault(one.cell, []).append(result)
-        return results
+        return {cell: [*rows, *chosen(self.study.choices, rows)] for cell, rows in results.items()}
 
     def figures(self, cell: Cell) -> FigureFile:
         """Where the figures of a cell are kept."""

@@ -87,7 +87,7 @@ def _chart(study: Study, results: Results, chart: Path) -> list[str]:
     if not results:
         return ["Nothing is measured yet."]
     means = cell_means(results)
-    methods = [name for name in study.measured() if any(name in cell.means for cell in means)]
+    methods = [name for name in study.compared() if any(name in cell.means for cell in means)]
     if study.curve is not None and (lines := curves(study, study.curve, results)):
         plot_curves(lines, study.curve, chart)
         about = f"Scores over {study.curve.label}"

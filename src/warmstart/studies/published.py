@@ -28,7 +28,7 @@ def published_table(study: Study, results: Results) -> str:
         f"| method | {' | '.join([*theirs, *ours])} |",
         f"| --- | {' | '.join('---:' for _ in [*theirs, *ours])} |",
     ]
-    for name in study.measured():
+    for name in study.compared():
         published = [f"{table.figures[name]:g}" if name in table.figures else "–" for table in study.published]
         own = [[row for row in rows if row.variant == name] for rows in results.values()]
         means = [mean_with_interval(summarize(rows)) if rows else "–" for rows in own]
