@@ -14,6 +14,7 @@ STUDIES = ("defaults", "libraries")
 SOURCES = {
     "trainer": ("defaults", "trainer"),
     "setfit": ("defaults", "setfit"),
+    "autogluon": ("defaults", "autogluon"),
     "tfidf": ("defaults", "tfidf"),
     "frozen": ("defaults", "frozen"),
     "sentence_transformers": ("tasks", "rank"),
