@@ -335,8 +335,8 @@ def synonyms() -> str:
 
 
 _GALLERY = {
-    "Accuracy": "defaults default-parts precision libraries tagging relation-rates search craft plain tasks stages "
-    "distil soft-labels ask thresholds diagnosis statistics forgetting scratch round-trips",
+    "Accuracy": "defaults default-parts everything-else precision libraries tagging relation-rates search craft plain "
+    "tasks stages distil soft-labels ask thresholds diagnosis statistics forgetting scratch round-trips",
     "Looking inside": "probes attention heads explain",
     "Speed": "train step overhead flushes shrink predict features plan memory corpus long long-recurrent",
     "Published tables, redone": "studies domains feature-based forgetting-rates glue layer-rates layers "

@@ -104,6 +104,11 @@ def test_a_draw_has_so_many_rows_of_each_label_and_a_larger_one_contains_it():
     assert sorted(row["label"] for row in few) == ["bad", "bad", "good", "good"]
     assert [row for row in more if row in few] == few
     assert few != draw(every, StudySize(per_label=2), 4)
+    uneven = draw(every, StudySize(per_label=2, of_label={"bad": 5}), 3)
+    assert Counter(row["label"] for row in uneven) == {"good": 2, "bad": 5}
+    assert [row for row in uneven if row in few] == few
+    with pytest.raises(ValueError, match="of_label: it is beside per_label"):
+        StudySize(of_label={"bad": 5})
     assert len(draw(every, StudySize(per_label=8, rows=10), 0)) == 10
     assert sorted(row["text"] for row in draw(every, StudySize(), 0)) == sorted(row["text"] for row in every)
 

@@ -26,6 +26,7 @@ METHODS = {
     "trainer": ("plain Trainer, 10 epochs", "#c9c9c9"),
     "tfidf": ("TF-IDF + logistic regression", "#9fb8cf"),
     "setfit": ("SetFit, 300 steps", "#b79ad0"),
+    "autogluon": ("AutoGluon, preset for few rows", "#8fb58a"),
     "frozen": ("frozen encoder + logistic regression", "#5f8fbf"),
     "defaults": ("warmstart fit", "#d9622b"),
 }
@@ -46,10 +47,10 @@ def main() -> None:
     """Draw the chart."""
     mpl.rcParams["svg.hashsalt"] = "warmstart"
     figure, axes = plt.subplots(figsize=(10, 4.2), layout="constrained")
-    width = 0.16
+    width = 0.8 / len(METHODS)
     means = [accuracies(name) for name in SETS]
     for at, (method, (label, colour)) in enumerate(METHODS.items()):
-        places = [number + (at - 2) * width for number in range(len(SETS))]
+        places = [number + (at - (len(METHODS) - 1) / 2) * width for number in range(len(SETS))]
         bars = axes.bar(places, [mean.get(method, 0.0) for mean in means], width, label=label, color=colour)
         if method == "defaults":
             axes.bar_label(bars, fmt="%.0f", fontsize=8)
@@ -57,7 +58,7 @@ def main() -> None:
     axes.set_ylabel("test accuracy, %")
     axes.set_ylim(0, 100)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=5, frameon=False, fontsize=8)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=6, frameon=False, fontsize=8)
     figure.savefig(CHART, metadata={"Date": None})
 
 

@@ -49,6 +49,8 @@ class StudySize(Options):
     """What it is called on the page, such as `8 a label`."""
     per_label: Annotated[int, Field(ge=1)] | None = None
     """Rows of each label. Default: all."""
+    of_label: dict[str, Annotated[int, Field(ge=1)]] = {}
+    """Rows of single labels, of which there are more or fewer than `per_label`."""
     rows: Annotated[int, Field(ge=1)] | None = None
     """Rows at most. Default: no limit."""
     queries: Annotated[int, Field(ge=1)] | None = None
@@ -66,6 +68,8 @@ class StudySize(Options):
             raise ValueError("fixed: the file has the rows; leave per_label, rows, queries and share out")
         if self.queries and (self.per_label or self.rows or self.share):
             raise ValueError("queries: all rows of a query are drawn; leave per_label, rows and share out")
+        if self.of_label and not self.per_label:
+            raise ValueError("of_label: it is beside per_label, which is missing")
         return self
 
 

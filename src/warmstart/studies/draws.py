@@ -34,7 +34,7 @@ def draw(rows: Sequence[Values], size: StudySize, seed: int) -> list[Values]:
         chosen = list(dict.fromkeys(row[QUERY] for row in mixed))[: size.queries]
         return [row for row in mixed if row[QUERY] in set(chosen)]
     if size.per_label is not None:
-        mixed = _first_of_each(mixed, lambda label: size.per_label or 0)
+        mixed = _first_of_each(mixed, lambda label: size.of_label.get(label, size.per_label or 0))
     if size.share is not None:
         share, counts = size.share, Counter(_label(row) for row in rows)
         mixed = _first_of_each(mixed, lambda label: math.ceil(share * counts[label] - 1e-9))
