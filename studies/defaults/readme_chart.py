@@ -58,7 +58,7 @@ def main() -> None:
     axes.set_ylabel("test accuracy, %")
     axes.set_ylim(0, 100)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=6, frameon=False, fontsize=8)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.24), ncols=3, frameon=False, fontsize=8)
     figure.savefig(CHART, metadata={"Date": None})
 
 
