@@ -272,7 +272,7 @@ def measure(world: World, number: int) -> None:
     for seed in (number, number + 2):
         result = SimpleNamespace(
             variant="plain", seed=seed, headline="accuracy", value=0.5, steps=1, seconds=1.0, failed="",
-            scores=np.array([0.0, 1.0]),
+            metrics={}, scores=np.array([0.0, 1.0]),
         )  # fmt: skip
         file.keep(result, f"key-{seed}", 1.0)  # type: ignore[arg-type]
         world.promises.finished.add(Path(str(seed)))
