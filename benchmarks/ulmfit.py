@@ -19,7 +19,6 @@ from common import ROOT, TINY, finish, write_page
 from tables import ABOUT, Lines, asking, chosen, errors_told, means, table
 from ulmfit_sets import CACHE, SETS, data_of, wikitext
 
-"""Whether a tiny model learns from a few articles: for a sample that runs anywhere."""
 SIZES = {"hidden_size": 576, "embedding_size": 200, "vocab_size": 30_000}
 if TINY:
     SIZES = {"hidden_size": 16, "embedding_size": 8, "vocab_size": 1000, "num_layers": 2}

@@ -25,7 +25,6 @@ import torch
 from common import TINY, finish, write_page
 from ulmfit_sets import CACHE, wikitext
 
-"""Whether a tiny model learns from a few articles: for a sample that runs anywhere."""
 SIZES = {"embedding_size": 200, "hidden_size": 576, "num_layers": 3, "vocab_size": 30_000}
 if TINY:
     SIZES = {"embedding_size": 8, "hidden_size": 16, "num_layers": 2, "vocab_size": 2000}
