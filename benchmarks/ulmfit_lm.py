@@ -40,21 +40,24 @@ def fit(epochs: int) -> tuple[Path, dict[str, Any]]:
 
     os.environ["WARMSTART_CACHE"] = str(CACHE / "store")
     out = CACHE / f"lm-{'tiny-' if TINY else ''}{epochs}"
-    run = warmstart.fit(
-        train=str(wikitext("train", ARTICLES)),
-        test=str(wikitext("valid", ARTICLES)),
-        task={"name": "masked", "objective": "clm", "bptt": BPTT},
-        from_scratch={"architecture": "awd-lstm", "case_marks": True, **SIZES},
-        training={
+    settings: dict[str, Any] = {
+        "task": {"name": "masked", "objective": "clm", "bptt": BPTT},
+        "from_scratch": {"architecture": "awd-lstm", "case_marks": True, **SIZES},
+        "training": {
             "learning_rate": RATE,
             "lr_schedule": "slanted-triangular",
             "epochs": epochs,
             "batch_size": BATCH,
             "max_grad_norm": CLIP,
         },
-        out=out,
-        **{"trainer.adam_beta1": 0.7, "trainer.adam_beta2": 0.99, "reuse_stages": True},
-    )
+        "trainer.adam_beta1": 0.7,
+        "trainer.adam_beta2": 0.99,
+        "reuse_stages": True,
+    }
+    if not (out / "manifest.json").is_file():  # a finished run is taken as it is
+        files = {"train": str(wikitext("train", ARTICLES)), "test": str(wikitext("valid", ARTICLES))}
+        warmstart.fit(**files, **settings, out=out)
+    run = warmstart.Run(out)
     along = {entry["step"]: math.exp(min(entry["loss_clm"], 700)) for entry in run.training.history}
     return run.model, {"seconds": run.training.seconds, "steps": run.training.steps, "along": along}
 
@@ -89,7 +92,7 @@ def fastai_model(python: str, model: Path, epochs: int) -> tuple[torch.nn.Module
     settings |= {"vocab_size": own.config.vocab_size, "pad": own.config.pad_token_id}
     (place / "settings.json").write_text(json.dumps(settings))
     script = Path(__file__).with_name("fastai_peer.py")
-    ended = subprocess.run([python, str(script), str(place)], check=True, capture_output=True, text=True)
+    ended = subprocess.run([python, str(script), str(place)], check=True, stdout=subprocess.PIPE, text=True)
     with np.load(place / "weights.npz") as arrays:
         own.load_state_dict({name: torch.from_numpy(arrays[name]) for name in arrays.files})
     return own, json.loads(ended.stdout.splitlines()[-1])

@@ -21,8 +21,9 @@ from warmstart.cli.main import app
 from warmstart.errors import RecipeError
 from warmstart.evaluation.run import RunFolder
 from warmstart.models import linear_probe
-from warmstart.models.linear_probe import fit_probe, sample_rows
+from warmstart.models.linear_probe import fit_head, fit_probe, sample_rows
 from warmstart.models.sentence_transformers_folder import declared_pooling
+from warmstart.models.temperature import fit_temperature
 
 PROBE = {"head.init": "linear-probe", "training": FAST["training"]}
 SOLVED = {"layers.freeze": "encoder", "head.init": "linear-probe"}
@@ -40,13 +41,25 @@ def unit(vectors):
     return np.sqrt(np.mean(np.sum(vectors**2, axis=1)))
 
 
+def spread(logits):
+    """From the least to the most probable label of each row."""
+    return logits.max(axis=1) - logits.min(axis=1)
+
+
 @pytest.mark.parametrize("labels", [2, 4])
 def test_the_probabilities_are_those_of_scikit_learn(labels):
     vectors, targets = clusters(labels)
     probe = fit_probe(vectors, targets, "logistic", labels)
     scaled = vectors / unit(vectors)
     reference = LogisticRegression(C=probe.strength, max_iter=300, tol=1e-3).fit(scaled, targets)
-    assert softmax(probe.outputs(vectors), axis=1) == pytest.approx(reference.predict_proba(scaled), abs=1e-4)
+    logits = np.log(reference.predict_proba(scaled))
+    held_out = np.concatenate([rows for rows, _ in probe.held_out])
+    # The temperature is that of the held-out rows; at it the probabilities are those of scikit-learn.
+    ratios = spread(probe.outputs(vectors)) / spread(logits)
+    assert ratios == pytest.approx(np.full(len(vectors), ratios[0]), rel=1e-3)
+    assert softmax(probe.outputs(vectors) / ratios[0], axis=1) == pytest.approx(softmax(logits, axis=1), abs=1e-4)
+    outputs = np.concatenate([out for _, out in probe.held_out]).astype(float)
+    assert fit_temperature(outputs, targets[held_out]) == pytest.approx(1, abs=0.01)
 
 
 def test_several_labels_a_row_are_as_many_regressions():
@@ -86,6 +99,19 @@ def test_the_strength_is_the_one_that_loses_least_on_rows_held_out():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(linear_probe, "STRENGTHS", only)
             assert chosen <= loss(fit_probe(vectors, targets, "logistic", 4)) + 1e-9
+
+
+def test_a_strength_is_not_chosen_for_being_sure():
+    draw = np.random.default_rng(1)
+    targets = np.arange(60 * 6) % 60
+    vectors = draw.normal(size=(60, 40))[targets] + draw.normal(size=(len(targets), 40)) * 0.9
+    probe = fit_probe(vectors.astype(np.float32), targets, "logistic", 60)
+    assert probe.strength < probe.refit_strength  # with many labels, a large penalty is hardly sure of what it knows
+    others = draw.permutation(60 * 30) % 60
+    unseen = np.random.default_rng(1).normal(size=(60, 40))[others] + draw.normal(size=(len(others), 40)) * 0.9
+    surer = fit_head(vectors.astype(np.float32), targets, "logistic", 60, probe.refit_strength)
+    right, fewer = ((one.outputs(unseen.astype(np.float32)).argmax(axis=1) == others).mean() for one in (probe, surer))
+    assert right > fewer
 
 
 def test_a_label_without_rows_is_never_the_answer_and_one_row_each_needs_no_folds():
@@ -164,7 +190,7 @@ def test_a_head_that_is_refitted_is_the_solution_on_the_features_of_the_trained_
         batch = predictor.tokenizer([row["text"] for row in rows], padding=True, return_tensors="pt")
         vectors = predictor.engine.model.features(**batch).numpy()
     targets = np.array([predictor.task.labels.ids[row["label"]] for row in rows])
-    strength = run.training.linear_probe.strength
+    strength = run.training.linear_probe.refit_strength
     scale = np.sqrt((vectors**2).sum(axis=1).mean())
     expected = LogisticRegression(C=strength, max_iter=1000, tol=1e-6).fit(vectors / scale, targets)
     weight = two["classifier.weight"].numpy()

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warmstart.diagnosis.calibration import calibrate, fit_temperature, halves, logits_of, probabilities, reliability
+from warmstart.diagnosis.calibration import calibrate, halves, logits_of, probabilities, reliability
 from warmstart.diagnosis.thresholds import for_abstaining, for_precision, measure
 from warmstart.evaluation.records.diagnosis import Threshold
+from warmstart.models.temperature import fit_temperature
 
 
 def simulated(rows=20000, labels=4, seed=0):

@@ -1,8 +1,4 @@
-"""Calibration: whether probabilities can be trusted, and the temperature that makes them so.
-
-"On Calibration of Modern Neural Networks", Guo et al. 2017: the logits are divided by one number, chosen by the
-likelihood of other rows. The most probable answer stays the same.
-"""
+"""Calibration: whether probabilities can be trusted, and what they are at the temperature that makes them so."""
 
 from __future__ import annotations
 
@@ -10,12 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from warmstart.evaluation.records.diagnosis import Calibration, Reliability, ReliabilityBin
+from warmstart.models.temperature import fit_temperature
 from warmstart.tasks.base import Answer
-from warmstart.tasks.shared.saved_task import MAX_TEMPERATURE, MIN_TEMPERATURE
 
 BINS = 15
 Numbers = NDArray[np.float64]
@@ -46,18 +41,6 @@ def probabilities(logits: Numbers, temperature: float) -> Numbers:
     scaled = logits / temperature
     normalized: Numbers = np.exp(scaled - logsumexp(scaled, axis=1, keepdims=True))
     return normalized
-
-
-def fit_temperature(logits: Numbers, targets: Targets) -> float:
-    """The temperature that gives the true answers the highest likelihood."""
-    rows = np.arange(len(targets))
-
-    def loss(power: float) -> float:
-        scaled = logits / np.exp(power)
-        return float((logsumexp(scaled, axis=1) - scaled[rows, targets]).mean())
-
-    minimum = minimize_scalar(loss, bounds=(np.log(MIN_TEMPERATURE), np.log(MAX_TEMPERATURE)), method="bounded")
-    return float(np.clip(np.exp(minimum.x), MIN_TEMPERATURE, MAX_TEMPERATURE))
 
 
 def reliability(confidence: Numbers, right: NDArray[np.bool_]) -> Reliability:

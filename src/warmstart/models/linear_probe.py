@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from warmstart.models.temperature import fit_temperature
+
 if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -75,7 +77,7 @@ class LinearProbe:
     """Of shape (outputs, features)."""
     bias: Vectors
     strength: float
-    """The one of `STRENGTHS` that predicted held-out rows best."""
+    """The one of `STRENGTHS` that told held-out rows apart best, at the temperature that suits each."""
     rows: int
     """How many rows it was fitted to."""
     held_out: tuple[tuple[list[int], Vectors], ...]
@@ -83,6 +85,12 @@ class LinearProbe:
     few rows for folds."""
     names_used: bool = False
     """Whether it was fitted to the names of labels as well."""
+    refit_strength: float | None = None
+    """The one that predicted held-out rows best at no temperature; None where there were none."""
+
+    def at_temperature(self, temperature: float) -> LinearProbe:
+        """The probe whose logits are divided by a number."""
+        return replace(self, weight=self.weight / np.float32(temperature), bias=self.bias / np.float32(temperature))
 
     def outputs(self, vectors: Vectors) -> Vectors:
         """Logits, or numbers."""
@@ -122,28 +130,29 @@ def fit_probe(
     if not folds:
         return fit_head(vectors, targets, kind, outputs, STRENGTHS[kind][1])
     plain = Solver(kind, outputs, _scale(vectors))
-    trials = [_cross_validate(plain, vectors[chosen], targets[chosen], folds, one) for one in STRENGTHS[kind]]
-    best = min(trials, key=lambda trial: trial.loss)
+    known = vectors[chosen], targets[chosen], folds
+    trials = [_cross_validate(plain, *known, one) for one in STRENGTHS[kind]]
+    sure, best = (min(trials, key=loss) for loss in (lambda trial: trial.loss, lambda trial: trial.scaled_loss))
     if label_names is not None:
         named = replace(plain, label_names=label_names)
-        best = min(
-            best,
-            _cross_validate(named, vectors[chosen], targets[chosen], folds, best.strength),
-            key=lambda trial: trial.loss,
-        )
-    held_out = tuple((chosen[test].tolist(), out) for test, out in best.held_out)
+        if (trial := _cross_validate(named, *known, sure.strength)).loss < sure.loss:
+            best = trial if best is sure else _cross_validate(named, *known, best.strength)
     probe = fit_head(vectors, targets, kind, outputs, best.strength, best.solver.label_names)
-    return replace(probe, held_out=held_out)
+    held_out = tuple((chosen[test].tolist(), out) for test, out in best.held_out)
+    return replace(probe.at_temperature(best.temperature), held_out=held_out, refit_strength=sure.strength)
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """What a solver of some strength predicts for held-out rows."""
+    """What a solver of some strength predicts for held-out rows, at the temperature that suits it."""
 
     solver: Solver
     strength: float
     held_out: list[tuple[NDArray[np.int64], Vectors]]
     loss: float
+    """At no temperature."""
+    temperature: float
+    scaled_loss: float
 
 
 def _cross_validate(
@@ -153,12 +162,31 @@ def _cross_validate(
     folds: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
     strength: float,
 ) -> _Trial:
+    """Try a strength on rows that are held out.
+
+    The larger the penalty, the less sure a regression is of anything, and with many labels hardly of its right answers:
+    that alone must not decide. With 150 labels, eight rows of each and 72 of one that is none of them, `C` = 1000 had
+    the lowest loss and was right on 82% of the test rows, and `C` = 10, which was better once divided by a number, on
+    86%; of 77 labels with 26 rows each, on 89.7 instead of 89.0%.
+    """
     held_out = [(test, solver.predict(vectors, targets, (train, test), strength)) for train, test in folds]
     loss = float(np.mean([mean_loss(out, targets[test], solver.kind) for test, out in held_out]))
-    return _Trial(solver, strength, held_out, loss)
+    if solver.kind != "logistic":
+        return _Trial(solver, strength, held_out, loss, 1.0, loss)
+    # A label without a row in a fold has a logit that says so, whatever the strength.
+    seen = [np.isin(targets[test], targets[train]) for train, test in folds]
+    logits = np.concatenate([out[some] for (_, out), some in zip(held_out, seen, strict=True)])
+    labels = np.concatenate([targets[test][some] for (_, test), some in zip(folds, seen, strict=True)]).astype(int)
+    if not len(labels):
+        return _Trial(solver, strength, held_out, loss, 1.0, loss)
+    temperature = fit_temperature(logits.astype(np.float64), labels)
+    scaled = [(test, out / np.float32(temperature)) for test, out in held_out]
+    return _Trial(
+        solver, strength, scaled, loss, temperature, mean_loss(logits / np.float32(temperature), labels, solver.kind)
+    )
 
 
-def mean_loss(outputs: Vectors, targets: Targets, kind: ProbeKind) -> float:
+def mean_loss(outputs: NDArray[np.floating], targets: Targets, kind: ProbeKind) -> float:
     """The mean loss that a head with these outputs would be trained by."""
     logits = outputs.astype(np.float64)
     if kind == "ridge":

@@ -78,6 +78,8 @@ class ProbeRecord:
     """What a model without an encoder scored; None for pairs, numbers and tokens."""
     on_test: OnTestRows | None = field(default=None, metadata=OPTIONAL)
     """None where there are no test rows, or where the probe is the model itself."""
+    refit_strength: float | None = field(default=None, metadata=OPTIONAL)
+    """The one that predicted held-out rows best at no temperature, by which the head is solved after training."""
 
     @property
     def sentence(self) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from warmstart import tasks
 from warmstart.errors import ModelError, RecipeError
+from warmstart.models.temperature import MAX_TEMPERATURE, MIN_TEMPERATURE
 from warmstart.storage.files import write_json
 from warmstart.storage.json_files import JsonObject, read_object
 from warmstart.tasks.base import AnyTask
@@ -21,8 +22,6 @@ FILE = "warmstart.json"
 FORMAT = 1
 MAX_NUMBER = 1 << 20
 """The largest number that a window may hold."""
-MIN_TEMPERATURE, MAX_TEMPERATURE = 0.05, 20.0
-"""What logits may be divided by."""
 MAX_PROMPT = 1000
 """The most characters of a prompt."""
 
