@@ -113,6 +113,15 @@ def test_a_draw_has_so_many_rows_of_each_label_and_a_larger_one_contains_it():
     assert sorted(row["text"] for row in draw(every, StudySize(), 0)) == sorted(row["text"] for row in every)
 
 
+def test_a_label_that_a_draw_would_leave_out_has_a_row_where_that_is_asked_for():
+    rows = [{"text": str(number), "label": "rare" if number == 7 else "often"} for number in range(40)]
+    seed = next(seed for seed in range(9) if rows[7] not in draw(rows, StudySize(rows=5), seed))
+    plain, whole = (draw(rows, StudySize(rows=5, every_label=every), seed) for every in (False, True))
+    assert whole == [*plain, rows[7]]
+    with pytest.raises(ValueError, match="every_label: it is beside rows"):
+        StudySize(every_label=True)
+
+
 def test_measurements_are_all_methods_of_a_seed_before_the_next_seed(study):
     found = measurements(load_study(study)[0], StudyPart())
     assert [(one.cell.name, one.method, one.seed) for one in found] == [

@@ -53,6 +53,8 @@ class StudySize(Options):
     """Rows of single labels, of which there are more or fewer than `per_label`."""
     rows: Annotated[int, Field(ge=1)] | None = None
     """Rows at most. Default: no limit."""
+    every_label: bool = False
+    """Whether the first row of each label that `rows` leaves without one is drawn besides: no model could answer it."""
     queries: Annotated[int, Field(ge=1)] | None = None
     """Queries at most, each with all its rows, where rows have them. Default: no limit."""
     share: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -70,6 +72,8 @@ class StudySize(Options):
             raise ValueError("queries: all rows of a query are drawn; leave per_label, rows and share out")
         if self.of_label and not self.per_label:
             raise ValueError("of_label: it is beside per_label, which is missing")
+        if self.every_label and not self.rows:
+            raise ValueError("every_label: it is beside rows, which is missing")
         return self
 
 

@@ -38,7 +38,11 @@ def draw(rows: Sequence[Values], size: StudySize, seed: int) -> list[Values]:
     if size.share is not None:
         share, counts = size.share, Counter(_label(row) for row in rows)
         mixed = _first_of_each(mixed, lambda label: math.ceil(share * counts[label] - 1e-9))
-    return mixed[: size.rows]
+    drawn = mixed[: size.rows]
+    if size.every_label:
+        known = {_label(row) for row in drawn}
+        drawn += [row for row in _first_of_each(mixed, lambda _: 1) if _label(row) not in known]
+    return drawn
 
 
 def _first_of_each(rows: Sequence[Values], most: Callable[[str], int]) -> list[Values]:
