@@ -36,7 +36,7 @@ FEW_ROWS = 1_600
 
 With 8 rows a label that was far better than cross-entropy on TREC (86 against 70% with a head that starts from a
 probe), and as good as a regression on the frozen encoder on banking77, where cross-entropy with a new head was 30
-points worse; from the same start, it was 2.7 points ahead of cross-entropy on average over six datasets
+points worse; from the same start, it was 2.6 points ahead of cross-entropy on average over six datasets
 (docs/results/default-parts.md). With 64 rows a label it was as good as cross-entropy on TREC (92.2 against 91.6%) at a
 third of the time; on rt-polarity it was as good with 250 (78.8 against 79.2%)."""
 STEPS, BATCH_SIZE, EPOCHS = 100, 16, 2
