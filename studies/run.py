@@ -25,7 +25,7 @@ from warmstart.studies.figures import KeptResult
 from warmstart.studies.measure import StudyRunner
 from warmstart.studies.page import write_study_page
 
-ENCODERS = {"sentence-transformers/all-MiniLM-L6-v2": "minilm", "intfloat/e5-small-v2": "e5-small"}
+ENCODERS = {"sentence-transformers/all-MiniLM-L6-v2": "minilm", "intfloat/e5-small": "e5-small"}
 """Folders of the encoders that studies name."""
 RESULTS = ROOT / "docs" / "results"
 INTRO = """
@@ -69,15 +69,24 @@ def measure(name: str, options: list[str]) -> None:
     subprocess.run([*command, *options], check=True)
 
 
+def kept(study: Study, folder: Path, model: str) -> dict[Cell, list[KeptResult]]:
+    """The figures that are there of a study with an encoder."""
+    return StudyRunner(study, folder, model, Path(".cache") / "studies" / folder.name).results(StudyPart())
+
+
 def write_page(name: str) -> tuple[Study, list[Verdict]]:
     """Write the page of a study from the figures that are kept; gives what became of its claims."""
     study, folder = load_study(name)
     results: dict[Cell, list[KeptResult]] = {}
+    others: dict[str, dict[Cell, list[KeptResult]]] = {}
     if (folder / "figures").is_dir():
         prepare.main(sets_of(name))
-        work = Path(".cache") / "studies" / name
-        results = StudyRunner(study, folder, encoder(study), work).results(StudyPart())
-    write_study_page(study, folder, results, RESULTS / f"{name}.md", f"make results-study STUDY={name}")
+        own = encoder(study)
+        results = kept(study, folder, own)
+        measured = {path.name for path in (folder / "figures").iterdir()} - {Path(own).name}
+        others = {other: kept(study, folder, weights(other)) for other in sorted(measured)}
+    page, command = RESULTS / f"{name}.md", f"make results-study STUDY={name}"
+    write_study_page(study, folder, results, page, command, others)
     return study, judge(study, results)
 
 

@@ -306,6 +306,25 @@ def test_a_page_says_what_failed_means_where_a_run_has_failed(study):
     assert "no better than the same answer for every row" in page.read_text()
 
 
+def test_a_page_has_the_figures_of_other_encoders_with_the_regret_of_each_method(study):
+    settings, folder = load_study(study)
+    page, cell, other = study / "page.md", Cell("films", "few"), Cell("films", "all")
+    ours = {cell: [result("quick", 0, 0.8), result("words", 0, 0.5)]}
+    theirs = {cell: [result("quick", 0, 0.6), result("words", 0, 0.7)], other: [result("quick", 0, 0.9)]}
+    write_study_page(settings, folder, ours, page, "one command", {"deep": theirs, "unmeasured": {}})
+    table = page.read_text().partition("## With other encoders")[2].splitlines()
+    assert table[5:10] == [
+        "| encoder | cell | quick | words |",
+        "| --- | --- | ---: | ---: |",
+        "| deep | films, few | 60.0 (1) | 70.0 (1) |",
+        "| deep | films, all | 90.0 (1) | – |",
+        "| deep | *mean regret* | 10.0 | 0.0 |",
+    ]
+    assert "unmeasured" not in page.read_text()
+    write_study_page(settings, folder, ours, page, "one command")
+    assert "other encoders" not in page.read_text()
+
+
 def test_a_page_whose_figures_are_the_same_keeps_its_date(study):
     page, (settings, folder) = study / "page.md", load_study(study)
     write_study_page(settings, folder, {}, page, "one command")

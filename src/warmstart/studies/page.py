@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from warmstart.studies.claims import ABOUT as ABOUT_CLAIMS
 from warmstart.studies.claims import Verdict, judge
 from warmstart.studies.figures import KeptResult
 from warmstart.studies.full_size import full_size_cost
+from warmstart.studies.other_encoders import other_encoders_table
 from warmstart.studies.published import mean_with_interval, published_table
 from warmstart.studies.regret import CellMeans, Results, ahead_of, cell_means, mean_regret, worst_cell
 
@@ -35,13 +36,21 @@ FAILED = """,
 and of those that *failed*, being no better than the same answer for every row or hardly scoring at all"""
 
 
-def write_study_page(study: Study, folder: Path, results: Results, page: Path, command: str) -> None:
+def write_study_page(
+    study: Study,
+    folder: Path,
+    results: Results,
+    page: Path,
+    command: str,
+    others: Mapping[str, Results] | None = None,
+) -> None:
     """Write a study's page, and its chart beside it.
 
     Args:
         folder: The study's folder.
         page: A Markdown file; the chart has its name.
         command: What measures the study, for the last line.
+        others: Results with other encoders, by the name of each.
     """
     reading = folder / READING
     blocks = [
@@ -55,6 +64,7 @@ def write_study_page(study: Study, folder: Path, results: Results, page: Path, c
         _source(study),
         _about(study, results),
         *(_table(study, cell, rows) for cell, rows in results.items()),
+        other_encoders_table(study, others or {}),
     ]
     body = "\n\n".join([*(block for block in blocks if block), ""])
     # A page that would only get another date stays as it is: its figures are those of that day and machine.
