@@ -1,8 +1,8 @@
 """Measure studies and write their pages and the summary: `python studies/run.py [NAME ...] [--no-train] [OPTIONS]`.
 
 Without a name, all studies. Options are those of `warmstart study`, such as `--seeds 1` or `--methods plain`. The sets
-are prepared first, and the encoder that a study names is looked for beside the checkout. The pages of all studies and
-the summary are then written from the figures that are kept; with `--no-train`, nothing else is done.
+are prepared first, and the encoder that a study names is looked for beside the checkout. The pages of these studies and
+the summary of all are then written from the figures that are kept; with `--no-train`, nothing else is done.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def kept(study: Study, folder: Path, model: str) -> dict[Cell, list[KeptResult]]
     return StudyRunner(study, folder, model, Path(".cache") / "studies" / folder.name).results(StudyPart())
 
 
-def write_page(name: str) -> tuple[Study, list[Verdict]]:
-    """Write the page of a study from the figures that are kept; gives what became of its claims."""
+def verdicts(name: str, write: bool) -> tuple[Study, list[Verdict]]:
+    """What became of the claims of a study, from the figures that are kept; writes its page where that is asked for."""
     study, folder = load_study(name)
     results: dict[Cell, list[KeptResult]] = {}
     others: dict[str, dict[Cell, list[KeptResult]]] = {}
@@ -84,9 +84,10 @@ def write_page(name: str) -> tuple[Study, list[Verdict]]:
         own = encoder(study)
         results = kept(study, folder, own)
         measured = {path.name for path in (folder / "figures").iterdir()} - {Path(own).name}
-        others = {other: kept(study, folder, weights(other)) for other in sorted(measured)}
-    page, command = RESULTS / f"{name}.md", f"make results-study STUDY={name}"
-    write_study_page(study, folder, results, page, command, others)
+        others = {other: kept(study, folder, weights(other)) for other in sorted(measured) if write}
+    if write:
+        page, command = RESULTS / f"{name}.md", f"make results-study STUDY={name}"
+        write_study_page(study, folder, results, page, command, others)
     return study, judge(study, results)
 
 
@@ -109,11 +110,12 @@ def main() -> None:
     os.chdir(ROOT)  # studies are known by their name there
     if unknown := sorted(set(args.names) - set(names())):
         sys.exit(f"no study is called {unknown[0]!r}; there are: {', '.join(names())}")
+    asked = args.names or names()
     if "--no-train" not in options:
-        for name in args.names or names():
+        for name in asked:
             prepare.main(sets_of(name))
             measure(name, options)
-    write_text(RESULTS / "studies.md", summary({name: write_page(name) for name in names()}))
+    write_text(RESULTS / "studies.md", summary({name: verdicts(name, name in asked) for name in names()}))
 
 
 if __name__ == "__main__":
