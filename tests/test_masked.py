@@ -1,6 +1,7 @@
 """masked: which tokens are asked, that documents stay apart, and what is learned beside them."""
 
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from torch.utils.data import DataLoader
 import warmstart
 from tiny import ARCHITECTURES, save_japanese, save_tiny, tiny_japanese, tiny_tokenizer
 from warmstart.errors import DataError, ModelError, RecipeError
-from warmstart.models.language_model import logits_only_at
 from warmstart.models.loading import load_model, load_tokenizer
+from warmstart.models.vocabulary_loss import VOCABULARY_LOSS, few_logits, has_plain_head
 from warmstart.pipeline.run_recipe import run_recipe
 from warmstart.recipe import MEMORY, make_recipe
 from warmstart.runtime.progress import silent
@@ -288,7 +289,7 @@ def test_an_encoder_without_a_head_for_masks_is_refused(name, tmp_path):
 
 @pytest.mark.parametrize("name", sorted(set(ARCHITECTURES) - set(NO_HEAD)))
 @pytest.mark.parametrize("objective", ["mlm", "mlm+sop"])
-def test_logits_of_masked_tokens_alone_give_the_loss_and_gradient_of_all(name, objective, tmp_path):
+def test_logits_of_masked_tokens_alone_and_the_head_itself_give_the_loss_and_gradient_of_all(name, objective, tmp_path):
     one = task(objective=objective)
     encoder = save_tiny(tmp_path / "encoder", name)
     tokenizer = load_tokenizer(encoder)
@@ -305,21 +306,27 @@ def test_logits_of_masked_tokens_alone_give_the_loss_and_gradient_of_all(name, o
         logs, where = logits.log_softmax(2), labels["tokens"] != IGNORED
         return -torch.stack([logs[i, j, labels["tokens"][i, j]] for i, j in where.nonzero()]).mean()
 
-    def at_masked_tokens():
-        with logits_only_at(model, one.loss_positions(labels)):
+    def at_masked_tokens(in_head):
+        targets = one.loss_targets(labels)
+        with few_logits(model, targets, targets != IGNORED, in_head) as found:
             outputs = model(**batch)
+        if in_head:
+            return one.loss()({**outputs, VOCABULARY_LOSS: found[0]}, labels)["mlm"]
         shapes.append(next(out.shape for name, out in outputs.items() if name in ("prediction_logits", "logits")))
         return one.loss()(outputs, labels)["mlm"]
 
+    assert has_plain_head(model)
     shapes, gradients, losses = [], [], []
-    for loss in (by_formula, at_masked_tokens):
+    for loss in (by_formula, partial(at_masked_tokens, False), partial(at_masked_tokens, True)):
         model.zero_grad()
         losses.append(loss())
         losses[-1].backward()
         gradients.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
     assert shapes == [(int((labels["tokens"] != IGNORED).sum()), model.config.vocab_size)]
-    assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-5)
-    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
+    for other in (1, 2):
+        assert losses[0].item() == pytest.approx(losses[other].item(), rel=1e-5)
+        torch.testing.assert_close(gradients[0], gradients[other], rtol=1e-4, atol=1e-6)
+    assert model(**batch).to_tuple()[0].dim() > 1, "the head gives logits again"
 
 
 @pytest.mark.parametrize("name", ["bert", "distilbert"])

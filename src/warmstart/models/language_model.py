@@ -1,9 +1,8 @@
-"""Language models: a head for pairs of texts, logits at chosen tokens alone, and a check that one is causal."""
+"""Language models: a head for pairs of texts, and a check that one is causal."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,23 +94,6 @@ def _weights(folder: Path, head: PairHead) -> dict[str, torch.Tensor]:
     return weights
 
 
-@torch.no_grad()
-@contextlib.contextmanager
-def logits_only_at(model: PreTrainedModel, positions: torch.Tensor) -> Iterator[None]:
-    """Within the block, have the head score the vocabulary at these tokens alone: its logits are (tokens, vocabulary).
-
-    Most of what a step of a small model costs is the logits of a large vocabulary, and five in six are not used.
-
-    Args:
-        positions: Which tokens, as a mask of the batch's rows and columns.
-    """
-    handle = model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: (inputs[0][positions],))
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
 def reads_backward(model: PreTrainedModel) -> bool:
     """Whether a causal model reads texts from the last token to the first."""
     return getattr(model.config, "direction", "forward") == "backward"
@@ -126,6 +108,7 @@ def check_carried_state(model: PreTrainedModel) -> None:
         )
 
 
+@torch.no_grad()
 def prepare_causal(model: PreTrainedModel) -> None:
     """Refuse an encoder in which a token attends to those after it: it could copy what it is to predict.
 

@@ -35,8 +35,8 @@ def other_encoders_table(study: Study, others: Mapping[str, Results]) -> str:
         f"| --- | --- | {' | '.join('---:' for _ in methods)} |",
     ]
     for encoder, results in measured.items():
-        for cell, found in results.items():
-            by_method = [[row for row in found if row.variant == name] for name in methods]
+        for cell, of_cell in results.items():
+            by_method = [[row for row in of_cell if row.variant == name] for name in methods]
             means = [mean_with_interval(summarize(own)) if own else "–" for own in by_method]
             size = study.sizes[cell.size].about or cell.size
             lines.append(f"| {encoder} | {cell.set}, {size} | {' | '.join(means)} |")

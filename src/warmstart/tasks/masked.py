@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from warmstart.data.schema import Column, Row, Schema, Value
 from warmstart.models.language_model import add_pair_head, check_carried_state, prepare_causal, reads_backward
 from warmstart.models.sentence_transformers_folder import keep_pooling
+from warmstart.models.vocabulary_loss import VOCABULARY_LOSS
 from warmstart.tasks.base import Answer, Batch, Columns, Input, LossFunction, Outputs, Task
 from warmstart.tasks.shared.documents import DocumentFeature, documents, pairs, segmenter, windows
 from warmstart.tasks.shared.masked_options import MaskedOptions
@@ -209,14 +210,15 @@ class Masked(ReadsWindows, Task[MaskedOptions, MaskedFeature]):
             counts[self.order] = int((batch["labels"]["follows"] != IGNORED).sum())
         return counts
 
-    def loss_positions(self, labels: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        return labels["tokens"] != IGNORED
+    def loss_targets(self, labels: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        return labels["tokens"]
 
     def loss(self, label_smoothing: float = 0.0) -> LossFunction | None:
         super().loss(label_smoothing)
 
         def parts(outputs: Outputs, labels: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-            losses = {self.token_loss: _mean(_token_logits(outputs), labels["tokens"])}
+            in_head = outputs.get(VOCABULARY_LOSS)
+            losses = {self.token_loss: _mean(_token_logits(outputs), labels["tokens"]) if in_head is None else in_head}
             if self.order:
                 losses[self.order] = _mean(_pair_logits(outputs), labels["follows"])
             if outputs.get("regularization") is not None:

@@ -129,6 +129,15 @@ def random_state() -> StateDict:
     return states
 
 
+def gather_states(state: StateDict, processes: int) -> list[StateDict]:
+    """The state of every process, in order."""
+    if processes == 1:
+        return [state]
+    states: list[StateDict] = [{} for _ in range(processes)]
+    torch.distributed.all_gather_object(states, state)
+    return states
+
+
 def set_random_state(states: StateDict) -> None:
     """Set every random number generator to the state that `random_state` returned."""
     random.setstate(states["python"])

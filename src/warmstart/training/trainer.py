@@ -19,18 +19,19 @@ from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from warmstart.errors import RecipeError, TrainingError
-from warmstart.models.language_model import logits_only_at
 from warmstart.models.layer_map import LayerMap
+from warmstart.models.vocabulary_loss import VOCABULARY_LOSS, few_logits, has_plain_head
 from warmstart.runtime.signals import StopRequest
 from warmstart.storage.files import write_text
 from warmstart.storage.json_files import JsonObject
 from warmstart.tasks.base import Batch
+from warmstart.tasks.shared.masking import IGNORED
 from warmstart.tasks.shared.protocols import CountsLossItems, ScoresTokens, VariesByEpoch
 from warmstart.training.batches import EpochBatchSampler, EpochDataLoader, EpochDataset, LengthGroupedBatchSampler
 from warmstart.training.callbacks import GradualUnfreezing
 from warmstart.training.callbacks.gradual_unfreezing import count_phases
 from warmstart.training.carried_state import CarriedState
-from warmstart.training.checkpoint_state import StateDict, TrainingState, random_state, set_random_state
+from warmstart.training.checkpoint_state import StateDict, TrainingState, gather_states, random_state, set_random_state
 from warmstart.training.checkpoints import CheckpointPolicy
 from warmstart.training.drawn_slices import draw_slices
 from warmstart.training.fsdp import mesh_of
@@ -117,6 +118,8 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
             if self.contrastive
             else job.task.loss(job.settings.label_smoothing)
         )
+        full_precision = not (args.bf16 or args.fp16)
+        self.loss_in_head = full_precision and isinstance(job.task, ScoresTokens) and has_plain_head(job.model)
         self.policy, self.stop_request, self.stateful = policy, stop_request, stateful
         self.dropout: Callable[[], AbstractContextManager[object]] = nullcontext
         carried = stateful.get(CARRIED)
@@ -248,19 +251,19 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         return (loss, outputs) if return_outputs else loss
 
     def forward(self, model: nn.Module, inputs: Batch, labels: Any) -> Any:
-        """The model's outputs, with logits of the vocabulary only where the loss needs them, or the texts' vectors."""
+        """The model's outputs: in place of all logits of a vocabulary those that the loss needs, or the loss itself."""
         if self.contrastive:
             with reading_vectors(self.model) as vectors:
                 outputs = model(**inputs)
             return {**outputs, VECTORS: vectors[0]}
         if labels is None or not isinstance(self.task, ScoresTokens):
             return model(**inputs)
-        with logits_only_at(self.model, self.task.loss_positions(labels)):
-            if self.carried is None:
-                return model(**inputs)
-            outputs = model(**inputs, state=self.carried.layers)
-        self.carried.keep(outputs["state"])
-        return outputs
+        targets = self.task.loss_targets(labels)
+        with few_logits(self.model, targets, targets != IGNORED, self.loss_in_head) as losses:
+            outputs = model(**inputs, **({} if self.carried is None else {"state": self.carried.layers}))
+        if self.carried is not None:
+            self.carried.keep(outputs["state"])
+        return {**outputs, VOCABULARY_LOSS: losses[0]} if losses else outputs
 
     def weigh_loss(self, loss: torch.Tensor | Mapping[str, torch.Tensor]) -> torch.Tensor:
         """The sum of a loss's parts, each weighted so that the gradient of a step is that of the mean over its items.
@@ -297,7 +300,7 @@ class WarmstartTrainer(transformers.Trainer):  # type: ignore[misc]
         if self.policy is None:
             return
         self.store_flos()
-        random_states = _gather(random_state(), self.args.world_size)
+        random_states = gather_states(random_state(), self.args.world_size)
         if self.args.should_save:
             state = self._training_state(random_states)
             trainer_state = json.dumps(dataclasses.asdict(self.state))
@@ -389,12 +392,3 @@ def _unfreezing(layers: LayerMap, job: TrainingJob) -> list[GradualUnfreezing]:
     if s.unfreeze == "all" and not s.freeze:
         return []
     return [GradualUnfreezing(layers, s.unfreeze_every or "epoch", s.unfreeze, s.freeze)]
-
-
-def _gather(state: StateDict, processes: int) -> list[StateDict]:
-    """The state of every process, in order."""
-    if processes == 1:
-        return [state]
-    states: list[StateDict] = [{} for _ in range(processes)]
-    torch.distributed.all_gather_object(states, state)
-    return states

@@ -167,8 +167,8 @@ class CountsLossItems(Protocol):
 class ScoresTokens(Protocol):
     """Has a loss over a vocabulary at some of the tokens: a training step computes no other logits."""
 
-    def loss_positions(self, labels: Any) -> torch.Tensor:
-        """At which tokens the loss needs logits, as a mask of the batch's rows and columns."""
+    def loss_targets(self, labels: Any) -> torch.Tensor:
+        """The token to predict at each place of the batch, or IGNORED: the loss needs no logits there."""
         ...
 
 
