@@ -155,6 +155,16 @@ def test_few_pairs_are_read_by_a_bi_encoder_unless_a_user_says_otherwise(sentenc
     assert decided(sentences, files["pairs"], tmp_path, **pairs, **{"task.encoder": "cross"})[1] == {}
 
 
+def test_few_pairs_leave_an_encoder_that_names_no_pooling_as_it_is(encoder, files, tmp_path, monkeypatch):
+    pairs = {"data.columns": {"pair": "other"}}
+    frozen = {"task.encoder": "bi", "layers.freeze": "encoder", "head.init": "linear-probe"}
+    assert decided(encoder, files["pairs"], tmp_path, **pairs)[1] == {"head.pooling": "mean", **frozen}
+    assert decided(encoder, files["pairs"], tmp_path, **pairs, **{"task.encoder": "cross"})[1] == {}
+    assert decided(encoder, files["pairs"], tmp_path, **pairs, **{"training.epochs": 2})[1] == {}
+    monkeypatch.setattr(rules, "FEW_PAIRS", 10)
+    assert decided(encoder, files["pairs"], tmp_path, **pairs)[1] == {}
+
+
 def test_many_rows_are_held_out_to_choose_how_to_train(sentences, files, tmp_path, monkeypatch):
     monkeypatch.setattr(rules, "HELD_OUT_ROWS", (10, 1000))
     recipe = make_recipe({"model": sentences, "data.train": files["train"]})
