@@ -37,8 +37,10 @@ def clusters(labels=4, rows=30, size=6):
     return (centres[targets] + draw.normal(size=(len(targets), size))).astype(np.float32) * 7, targets
 
 
-def unit(vectors):
-    return np.sqrt(np.mean(np.sum(vectors**2, axis=1)))
+def standard(vectors):
+    """Around 0, and of length 1."""
+    centred = vectors - vectors.mean(axis=0)
+    return centred / np.sqrt(np.mean(np.sum(centred**2, axis=1)))
 
 
 def spread(logits):
@@ -50,7 +52,7 @@ def spread(logits):
 def test_the_probabilities_are_those_of_scikit_learn(labels):
     vectors, targets = clusters(labels)
     probe = fit_probe(vectors, targets, "logistic", labels)
-    scaled = vectors / unit(vectors)
+    scaled = standard(vectors)
     reference = LogisticRegression(C=probe.strength, max_iter=300, tol=1e-3).fit(scaled, targets)
     logits = np.log(reference.predict_proba(scaled))
     held_out = np.concatenate([rows for rows, _ in probe.held_out])
@@ -62,11 +64,25 @@ def test_the_probabilities_are_those_of_scikit_learn(labels):
     assert fit_temperature(outputs, targets[held_out]) == pytest.approx(1, abs=0.01)
 
 
+def test_vectors_that_all_point_the_same_way_are_told_apart():
+    draw = np.random.default_rng(0)
+    targets = np.arange(150 * 4) % 150
+    small = draw.normal(size=(150, 60))[targets] + draw.normal(size=(len(targets), 60)) * 0.3
+    vectors = (small * 0.02 + draw.normal(size=60)).astype(np.float32)  # as those of many encoders do
+    probe = fit_probe(vectors, targets, "logistic", 150)
+    assert (probe.outputs(vectors).argmax(axis=1) == targets).mean() > 0.95
+    assert np.mean([(out.argmax(axis=1) == targets[rows]).mean() for rows, out in probe.held_out]) > 0.9
+    start = fit_head(vectors, targets, "logistic", 150, linear_probe.START_STRENGTH)
+    assert (start.outputs(vectors).argmax(axis=1) == targets).mean() > 0.95
+    elsewhere = fit_head(vectors + 5, targets, "logistic", 150, linear_probe.START_STRENGTH)
+    assert elsewhere.outputs(vectors + 5) == pytest.approx(start.outputs(vectors), abs=0.01)
+
+
 def test_several_labels_a_row_are_as_many_regressions():
     vectors, targets = clusters(3)
     matrix = np.stack([targets == 0, targets != 2, np.ones(len(targets)), np.zeros(len(targets))], axis=1).astype(int)
     probe = fit_probe(vectors, matrix, "multi-label-logistic", 4)
-    scaled = vectors / unit(vectors)
+    scaled = standard(vectors)
     for label in (0, 1):
         reference = LogisticRegression(C=probe.strength, max_iter=300, tol=1e-3).fit(scaled, matrix[:, label])
         given = expit(probe.outputs(vectors)[:, label])
@@ -79,7 +95,7 @@ def test_numbers_are_a_ridge_regression():
     vectors, _ = clusters()
     numbers = vectors @ np.arange(6) + 3.0
     probe = fit_probe(vectors, numbers, "ridge", 1)
-    scaled = vectors / unit(vectors)
+    scaled = standard(vectors)
     reference = Ridge(alpha=probe.strength * len(vectors) / 100).fit(scaled, numbers)
     assert probe.outputs(vectors)[:, 0] == pytest.approx(reference.predict(scaled), rel=1e-3)
 
@@ -169,9 +185,9 @@ def test_training_starts_from_the_solution(encoder, files, tmp_path):
     settings = {"model": encoder, "train": files["train"], "test": files["test"], "head.pooling": "cls"}
     still = {**FAST["training"], "learning_rate": 1e-12, "max_steps": 2}
     run = warmstart.fit(**settings, out=tmp_path / "run", **{**PROBE, "training": still})
-    head = load_file(run.folder / "linear-probe" / "head.safetensors")
-    assert torch.allclose(saved_weights(run.model)["classifier.weight"], head["weight"], atol=1e-6)
-    solved = warmstart.fit(**settings, out=tmp_path / "solved", training=FAST["training"], **SOLVED)
+    start = load_file(run.folder / "linear-probe" / "start.safetensors")
+    assert torch.allclose(saved_weights(run.model)["classifier.weight"], start["weight"], atol=1e-6)
+    solved = warmstart.fit(**settings, out=tmp_path / "solved", training=still, **SOLVED)
     assert run.metrics["test"]["accuracy"] == solved.metrics["test"]["accuracy"]
 
 
@@ -190,11 +206,12 @@ def test_a_head_that_is_refitted_is_the_solution_on_the_features_of_the_trained_
         batch = predictor.tokenizer([row["text"] for row in rows], padding=True, return_tensors="pt")
         vectors = predictor.engine.model.features(**batch).numpy()
     targets = np.array([predictor.task.labels.ids[row["label"]] for row in rows])
-    strength = run.training.linear_probe.refit_strength
-    scale = np.sqrt((vectors**2).sum(axis=1).mean())
-    expected = LogisticRegression(C=strength, max_iter=1000, tol=1e-6).fit(vectors / scale, targets)
-    weight = two["classifier.weight"].numpy()
-    assert np.allclose((weight[1] - weight[0]) * scale, expected.coef_[0], rtol=0.05, atol=0.05)
+    probe = run.training.linear_probe
+    strength = max(min(probe.refit_strength / linear_probe.REFIT_FACTOR, probe.strength), linear_probe.START_STRENGTH)
+    expected = LogisticRegression(C=strength, max_iter=1000, tol=1e-6).fit(standard(vectors), targets)
+    weight, bias = (two[f"classifier.{name}"].numpy() for name in ("weight", "bias"))
+    logits = vectors @ (weight[1] - weight[0]) + bias[1] - bias[0]
+    assert np.allclose(logits, expected.decision_function(standard(vectors)), rtol=0.05, atol=0.05)
 
 
 @pytest.mark.parametrize("refit", [False, True])

@@ -53,7 +53,7 @@ def cross_validate(
         folds: The numbers of the rows that are held out together; other rows are not used.
     """
     vectors = vectorizer(texts, min(MAX_WORDS, MAX_WEIGHTS // outputs)).fit_transform(texts)
-    solver = Solver(kind, outputs, 1.0, classifier=_svm)
+    solver = Solver(kind, outputs, classifier=_svm)
     every = np.concatenate([np.asarray(fold) for fold in folds])
     splits = [(np.setdiff1d(every, fold), np.asarray(fold)) for fold in folds]
     return [solver.predict(vectors, targets, split, 1.0) for split in splits]
@@ -64,12 +64,12 @@ def predict_others(
 ) -> Vectors:
     """The outputs of such an SVM for other texts."""
     counts = vectorizer(texts, min(MAX_WORDS, MAX_WEIGHTS // outputs))
-    solver = Solver(kind, outputs, 1.0, classifier=_svm)
+    solver = Solver(kind, outputs, classifier=_svm)
     weight, bias = solver.solve(counts.fit_transform(texts), targets, 1.0)
     return np.asarray(counts.transform(others) @ weight.T + bias, dtype=np.float32)
 
 
-def _svm(strength: float) -> LinearClassifier:
+def _svm(strength: float, labels: int) -> LinearClassifier:
     from sklearn.svm import LinearSVC
 
     classifier: LinearClassifier = LinearSVC(C=strength, random_state=0)
