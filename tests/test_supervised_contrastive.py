@@ -14,6 +14,7 @@ from small import FAST, saved_weights
 from test_resume import SAVES, Crash, Trouble, crash
 from tiny import save_tiny, tiny_tokenizer
 from warmstart.errors import DataError, RecipeError
+from warmstart.pipeline.linear_probe import ProbeStart
 from warmstart.recipe import make_recipe
 from warmstart.training.label_batches import LabelPairBatchSampler
 from warmstart.training.supervised_contrastive import contrastive_loss, count_anchors
@@ -181,7 +182,13 @@ def test_texts_of_a_label_come_closer(fit, tmp_path):
     assert least - 1e-3 < losses[-1] < least + 0.2
 
 
-def test_a_refitted_classifier_tells_the_tuned_vectors_apart(fit, files, tmp_path):
+def test_a_refitted_classifier_tells_the_tuned_vectors_apart(fit, files, tmp_path, monkeypatch):
+    def turned_round(start, folder):
+        with torch.no_grad():
+            for parameter in start.writer.model.classifier.parameters():
+                parameter.neg_()
+
+    monkeypatch.setattr(ProbeStart, "begin", turned_round)  # the probe alone is right on all rows
     training = {**CONTRASTIVE["training"], "temperature": 1.0, "epochs": 12}
     first_token = {**PROBE, "pooling": "cls"}  # whose vectors say little before they are tuned
     stale, refitted = (
