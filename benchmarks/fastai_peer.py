@@ -1,6 +1,8 @@
 """The peer of `ulmfit_lm.py`: fastai's AWD_LSTM on the same tokens; runs in an environment that has fastai.
 
 python fastai_peer.py FOLDER     # with tokens.npy and settings.json; writes weights.npz under our names
+
+After each epoch, everything is kept in FOLDER/state.pt, and the same command goes on from there.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import math
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +33,8 @@ class Slanted(Callback):
 
     def __init__(self, rate: float, steps: int, warmup: float = 0.1, ratio: float = 32.0) -> None:
         self.rate, self.steps, self.ratio, self.rise = rate, steps, ratio, math.ceil(steps * warmup)
-        self.step, self.along = 0, {}
+        self.step = 0
+        self.along: dict[int, float] = {}
 
     def before_batch(self) -> None:
         low = 1 / self.ratio
@@ -48,6 +52,31 @@ class Slanted(Callback):
         self.step += 1
         if self.step % 10 == 0:
             self.along[self.step] = math.exp(min(float(self.loss_func(self.pred, *self.yb)), 700))
+
+
+def trained(learner: Learner, schedule: Slanted, given: dict[str, Any], kept: Path) -> float:
+    """Train the epochs that are left; gives the seconds of all."""
+    done, seconds = 0, 0.0
+    if kept.is_file():
+        state = torch.load(kept, weights_only=True)
+        learner.create_opt()
+        learner.model.load_state_dict(state["model"])
+        learner.opt.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["random"])
+        done, seconds, schedule.step, schedule.along = (state[name] for name in ("epochs", "seconds", "step", "along"))
+    for epoch in range(done + 1, given["epochs"] + 1):
+        started = time.perf_counter()
+        with learner.no_bar(), learner.no_logging():
+            learner.fit(1, given["rate"])
+        seconds += time.perf_counter() - started
+        optimizer = {name: [dict(one) for one in parts] for name, parts in learner.opt.state_dict().items()}
+        state = {"model": learner.model.state_dict(), "optimizer": optimizer}
+        state |= {"random": torch.get_rng_state(), "epochs": epoch, "seconds": seconds}
+        state |= {"step": schedule.step, "along": schedule.along}
+        torch.save(state, kept.with_suffix(".staging"))
+        kept.with_suffix(".staging").replace(kept)
+        print(f"epoch {epoch}: {seconds:.0f} seconds", file=sys.stderr, flush=True)
+    return seconds
 
 
 def main(folder: Path) -> None:
@@ -68,10 +97,7 @@ def main(folder: Path) -> None:
         opt_func=lambda params, lr, **_: Adam(params, lr, mom=0.7, sqr_mom=0.99, wd=0.01),
         cbs=[schedule, GradientClip(given["clip"]), *rnn_cbs(alpha=2.0, beta=1.0)],
     )
-    started = time.perf_counter()
-    with learner.no_bar(), learner.no_logging():
-        learner.fit(given["epochs"], given["rate"])
-    seconds = time.perf_counter() - started
+    seconds = trained(learner, schedule, given, folder / "state.pt")
     state = model.state_dict()
     weights = {"awd_lstm.embeddings.weight": state["0.encoder.weight"], "decoder.weight": state["1.decoder.weight"]}
     weights["decoder.bias"] = state["1.decoder.bias"]

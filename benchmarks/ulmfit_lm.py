@@ -2,7 +2,8 @@
 
 Both learn from the same token ids in as many steps of as many streams, with the same dropouts, regularization, learning
 rate schedule and optimizer; fastai in an environment of its own (FASTAI= its python). Its weights are read into our
-model, so that one function measures the perplexity of both, over validation and test text as one stream.
+model, so that one function measures the perplexity of both, over validation and test text as one stream. The figures of
+a side are kept in docs/results/figures/ when it has ended, and a stopped training of either goes on where it was.
 
     benchmarks/ulmfit_lm.py --fastai PYTHON [--n EPOCHS]
 """
@@ -14,14 +15,13 @@ import json
 import math
 import os
 import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+import kept
 from common import TINY, finish, write_page
 from ulmfit_sets import CACHE, wikitext
 
@@ -30,12 +30,15 @@ if TINY:
     SIZES = {"embedding_size": 8, "hidden_size": 16, "num_layers": 2, "vocab_size": 2000}
 BATCH, BPTT, RATE, CLIP = (8 if TINY else 64), 70, 5e-3, 0.25
 ARTICLES = 3 if TINY else None
+KEPT = "ulmfit-lm"
 STREAMS = 8
 """Streams that perplexity is measured over at a time."""
+Side = dict[str, Any]
+"""What is measured of one side."""
 
 
-def fit(epochs: int) -> tuple[Path, dict[str, Any]]:
-    """Train our own model; gives its folder, and what its training was like."""
+def fit(epochs: int) -> Path:
+    """The folder of our own run, trained on from where it is."""
     import warmstart
 
     os.environ["WARMSTART_CACHE"] = str(CACHE / "store")
@@ -57,9 +60,18 @@ def fit(epochs: int) -> tuple[Path, dict[str, Any]]:
     if not (out / "manifest.json").is_file():  # a finished run is taken as it is
         files = {"train": str(wikitext("train", ARTICLES)), "test": str(wikitext("valid", ARTICLES))}
         warmstart.fit(**files, **settings, out=out)
-    run = warmstart.Run(out)
+    return out
+
+
+def own_side(epochs: int) -> Side:
+    """Our model, and what its training was like."""
+    import warmstart
+    from warmstart.models.loading import load_as_saved
+
+    run = warmstart.Run(fit(epochs))
     along = {entry["step"]: math.exp(min(entry["loss_clm"], 700)) for entry in run.training.history}
-    return run.model, {"seconds": run.training.seconds, "steps": run.training.steps, "along": along}
+    about = {"seconds": run.training.seconds, "steps": run.training.steps, "along": along}
+    return perplexities(load_as_saved(str(run.model)), run.model) | about
 
 
 def token_ids(model: Path, part: str) -> np.ndarray:
@@ -80,56 +92,64 @@ def perplexity(model: torch.nn.Module, ids: np.ndarray) -> float:
     return math.exp(float(losses.double().mean()))
 
 
-def fastai_model(python: str, model: Path, epochs: int) -> tuple[torch.nn.Module, dict[str, Any]]:
-    """Fastai's model trained on the same tokens, read into ours."""
+def fastai_side(python: str, epochs: int) -> Side:
+    """Fastai's model trained on the same tokens, read into ours, and what its training was like."""
+    import warmstart
     from warmstart.models.loading import load_as_saved
 
-    place = CACHE / "fastai"
+    model = warmstart.Run(fit(epochs)).model
+    own = load_as_saved(str(model))
+    settings = {**SIZES, "batch": BATCH, "bptt": BPTT, "rate": RATE, "clip": CLIP, "epochs": epochs}
+    settings |= {"vocab_size": own.config.vocab_size, "pad": own.config.pad_token_id}
+    place = CACHE / f"fastai-{kept.settings(settings)}"
     place.mkdir(parents=True, exist_ok=True)
     np.save(place / "tokens.npy", token_ids(model, "train"))
-    settings = {**SIZES, "batch": BATCH, "bptt": BPTT, "rate": RATE, "clip": CLIP, "epochs": epochs}
-    own = load_as_saved(str(model))
-    settings |= {"vocab_size": own.config.vocab_size, "pad": own.config.pad_token_id}
-    result = place / "result.json"
-    if not result.is_file() or json.loads((place / "settings.json").read_text()) != settings:
-        result.unlink(missing_ok=True)
-        (place / "settings.json").write_text(json.dumps(settings))
-        script = Path(__file__).with_name("fastai_peer.py")
-        ended = subprocess.run([python, str(script), str(place)], check=True, stdout=subprocess.PIPE, text=True)
-        result.write_text(ended.stdout.splitlines()[-1])
+    (place / "settings.json").write_text(json.dumps(settings))
+    script = Path(__file__).with_name("fastai_peer.py")
+    ended = subprocess.run([python, str(script), str(place)], check=True, stdout=subprocess.PIPE, text=True)
     with np.load(place / "weights.npz") as arrays:
         own.load_state_dict({name: torch.from_numpy(arrays[name]) for name in arrays.files})
-    about = json.loads(result.read_text())
-    return own, {**about, "along": {int(step): loss for step, loss in about["along"].items()}}
+    return perplexities(own, model) | json.loads(ended.stdout.splitlines()[-1])
+
+
+def perplexities(model: torch.nn.Module, tokenizer: Path) -> Side:
+    """The perplexity over validation and test text."""
+    return {part: round(perplexity(model, token_ids(tokenizer, part)), 2) for part in ("valid", "test")}
 
 
 def main() -> None:
     """Train both and report."""
-    from warmstart.models.loading import load_as_saved
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, default=5, help="epochs (default 5)")
     parser.add_argument("--fastai", default="", help="the python of an environment with fastai (default: no peer)")
     parser.add_argument("--write", action="store_true", help="write docs/results/ulmfit-lm.md")
     args = parser.parse_args()
-    started = time.process_time()
-    folder, ours = fit(args.n)
-    sides: dict[str, dict[str, Any]] = {"warmstart": {**ours, "model": load_as_saved(str(folder))}}
+    settings = kept.settings([SIZES, BATCH, BPTT, RATE, CLIP, args.n])
+    sides = {} if TINY else {name: side for name, side in kept.read(KEPT).items() if side["settings"] == settings}
+    measures = {"warmstart": lambda: own_side(args.n)}
     if args.fastai:
-        model, about = fastai_model(args.fastai, folder, args.n)
-        sides["fastai"] = {**about, "model": model}
-    figures: dict[str, Any] = {}
-    for name, side in sides.items():
-        model = side.pop("model")
-        figures[name] = {part: round(perplexity(model, token_ids(folder, part)), 2) for part in ("valid", "test")}
-        figures[name] |= {"seconds": round(side["seconds"], 1), "steps": side["steps"]}
-    if args.fastai:
+        measures["fastai"] = lambda: fastai_side(args.fastai, args.n)
+    for name, measure in measures.items():
+        if name not in sides:
+            sides[name] = {**measure(), "settings": settings}
+            if not TINY:
+                kept.write(KEPT, sides)
+    figures: dict[str, Any] = {
+        name: {
+            "valid": side["valid"],
+            "test": side["test"],
+            "seconds": round(side["seconds"], 1),
+            "steps": side["steps"],
+        }
+        for name, side in sides.items()
+    }
+    if "fastai" in sides:
         figures["perplexity_ratio"] = round(figures["warmstart"]["test"] / figures["fastai"]["test"], 4)
         figures["speed_ratio"] = round(figures["fastai"]["seconds"] / figures["warmstart"]["seconds"], 3)
     if args.write:
-        page = _page(figures, {name: side["along"] for name, side in sides.items()})
+        along = {name: {int(step): value for step, value in side["along"].items()} for name, side in sides.items()}
+        page = _page(figures, along)
         write_page("ulmfit-lm", "A recurrent language model on WikiText-2", "make results-ulmfit-lm", page)
-    print(f"{time.process_time() - started:.0f} CPU seconds", file=sys.stderr)
     finish(figures)
 
 
