@@ -9,11 +9,10 @@
 | conll2003 | entities of 4 kinds | 2,000 sentences of its own | 1,500 sentences of testb |
 | wnut17 | entities of 6 kinds | its own | its own |
 | wikiann | entities of 3 kinds | 2,000 sentences of its own | 1,500 sentences of its own |
-| mlit | 16 labels, Japanese, words set apart | nine tenths | a tenth, of each label |
 | fixed-rt, fixed-trec, fixed-imdb | as in `benchmarks/stage_sets.py` | 1,000, 500 and 1,000 | 1,066, 500 and 1,000 |
 
-`corpus-NAME.jsonl` are raw texts: of films, of questions and of intents, none of them of a test row; and of wikitext-2,
-paragraphs or whole articles.
+Japanese sets are in `japanese_sets.py`. `corpus-NAME.jsonl` are raw texts: of films, of questions, of intents and in
+Japanese, none of them of a test row; and of wikitext-2, paragraphs or whole articles.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import japanese_sets
 import stage_sets
 from set_files import MEASURE, OPEN, Rows, articles, categories, questions
 from task_sets import _relations
@@ -120,18 +120,6 @@ def _sentences(path: Path, prefix: str = "") -> list[Row]:
     return rows
 
 
-def mlit() -> Parts:
-    """Complaints about cars in Japanese."""
-    lines = (MEASURE / "mlit" / "all.tsv").read_text(encoding="utf-8").split("\n")
-    rows: Rows = [(label, text) for label, text in (line.split("\t", 1) for line in lines if line)]
-    by_label: dict[str, Rows] = {}
-    for row in random.Random(0).sample(rows, len(rows)):
-        by_label.setdefault(row[0], []).append(row)
-    test = [row for some in by_label.values() for row in some[: len(some) // 10]]
-    train = [row for some in by_label.values() for row in some[len(some) // 10 :]]
-    return _classified(train, test)
-
-
 def _classified(train: Rows, test: Rows) -> Parts:
     as_rows: list[list[Row]] = [
         [{"text": text.strip(), "label": label} for label, text in part] for part in (train, test)
@@ -147,7 +135,8 @@ MORE: dict[str, Callable[[], Parts]] = {
     "conll2003": conll2003,
     "wnut17": wnut17,
     "wikiann": wikiann,
-    "mlit": mlit,
+    "mlit": japanese_sets.mlit,
+    "patient": japanese_sets.patient,
     **{f"fixed-{name}": (lambda one=one: _classified(*one.rows())) for name, one in stage_sets.SETS.items()},
     "fixed-sst": lambda: _classified(*stage_sets.sst()),
 }
@@ -165,5 +154,6 @@ CORPORA: dict[str, Callable[[], list[str]]] = {
     "corpus-questions": lambda: [text for _, text in questions(MEASURE / "trec_qc" / "train_5500.label")],
     "corpus-intents": _intents,
     "corpus-wikitext": lambda: list(stage_sets.TEXTS["wikitext"]()),
+    "corpus-japanese": japanese_sets.japanese,
     "corpus-articles": lambda: articles("train"),
 }
