@@ -93,7 +93,7 @@ def _claims(study: Study, results: Results) -> str:
 
 
 def _chart(study: Study, results: Results, chart: Path) -> list[str]:
-    """The chart, which is written beside the page, and the table of how far methods are behind."""
+    """The chart, which is written beside the page, and the table of how far methods are behind over several cells."""
     if not results:
         return ["Nothing is measured yet."]
     means = cell_means(results)
@@ -106,7 +106,7 @@ def _chart(study: Study, results: Results, chart: Path) -> list[str]:
         about = "Points behind the best method of each cell"
     else:
         return ["No cell has figures of two methods with the same seed, so there is nothing to compare yet."]
-    return [f"![{about}]({chart.name})", *([_summary(study, means, methods)] if means else [])]
+    return [f"![{about}]({chart.name})", *([_summary(study, means, methods)] if len(means) > 1 else [])]
 
 
 def _source(study: Study) -> str:
