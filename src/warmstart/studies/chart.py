@@ -63,6 +63,7 @@ def _line_name(study: Study, cell: Cell, own: str) -> str:
 def plot_curves(lines: Mapping[str, Points], curve: StudyCurve, path: Path) -> None:
     """Plot the lines to an SVG file, each mean with its 95% interval where there are two seeds."""
     figure, axes = new_figure(8, 4.5)
+    lowest = min((100 * mean.mean for points in lines.values() for mean in points.values()), default=0.0)
     for name, points in lines.items():
         numbers = sorted(points)
         means = np.array([100 * points[number].mean for number in numbers])
@@ -75,6 +76,9 @@ def plot_curves(lines: Mapping[str, Points], curve: StudyCurve, path: Path) -> N
         axes.minorticks_off()
     axes.set_xlabel(curve.label)
     axes.set_ylabel("score, %")
+    # The interval of a few seeds reaches further than any score.
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, min(lowest, 0) - 2), min(high, 102))
     axes.grid(linewidth=0.4)
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     save_figure(figure, path)
