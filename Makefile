@@ -136,7 +136,7 @@ results-defaults:  ## What `fit` gives with no option set, beside what else coul
 FASTAI =
 
 .PHONY: results-ulmfit-lm
-results-ulmfit-lm:  ## A recurrent language model on WikiText-2 beside fastai (FASTAI= its python; N= epochs). About two hours.
+results-ulmfit-lm:  ## A recurrent language model on WikiText-2 beside fastai (FASTAI= its python; N= epochs). About two hours; resumes.
 	@OMP_NUM_THREADS=1 $(PYTHON) benchmarks/ulmfit_lm.py $(if $(FASTAI),--fastai $(FASTAI)) $(SIZE)
 
 .PHONY: results-ulmfit

@@ -3,7 +3,8 @@
 Both learn from the same token ids in as many steps of as many streams, with the same dropouts, regularization, learning
 rate schedule and optimizer; fastai in an environment of its own (FASTAI= its python). Its weights are read into our
 model, so that one function measures the perplexity of both, over validation and test text as one stream. The figures of
-a side are kept in docs/results/figures/ when it has ended, and a stopped training of either goes on where it was.
+a side are kept in docs/results/figures/ when it has ended, and a stopped training of either goes on where it was. Two
+epochs of both fit two hours of two cores without bf16.
 
     benchmarks/ulmfit_lm.py --fastai PYTHON [--n EPOCHS]
 """
@@ -120,7 +121,7 @@ def perplexities(model: torch.nn.Module, tokenizer: Path) -> Side:
 def main() -> None:
     """Train both and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--n", type=int, default=5, help="epochs (default 5)")
+    parser.add_argument("--n", type=int, default=2, help="epochs (default 2)")
     parser.add_argument("--fastai", default="", help="the python of an environment with fastai (default: no peer)")
     parser.add_argument("--write", action="store_true", help="write docs/results/ulmfit-lm.md")
     args = parser.parse_args()
