@@ -126,15 +126,14 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write docs/results/ulmfit-lm.md")
     args = parser.parse_args()
     settings = kept.settings([SIZES, BATCH, BPTT, RATE, CLIP, args.n])
-    sides = {} if TINY else {name: side for name, side in kept.read(KEPT).items() if side["settings"] == settings}
-    measures = {"warmstart": lambda: own_side(args.n)}
+    measures = {"warmstart": lambda: {**own_side(args.n), "settings": settings}}
     if args.fastai:
-        measures["fastai"] = lambda: fastai_side(args.fastai, args.n)
-    for name, measure in measures.items():
-        if name not in sides:
-            sides[name] = {**measure(), "settings": settings}
-            if not TINY:
-                kept.write(KEPT, sides)
+        measures["fastai"] = lambda: {**fastai_side(args.fastai, args.n), "settings": settings}
+    there = {} if TINY else kept.read(KEPT)
+    done = {name for name, side in there.items() if side["settings"] == settings}
+    missing = {name: measure for name, measure in measures.items() if name not in done}
+    every = kept.by_parts(KEPT, missing, keep=not TINY)
+    sides = {name: side for name, side in every.items() if side["settings"] == settings}
     figures: dict[str, Any] = {
         name: {
             "valid": side["valid"],

@@ -13,38 +13,35 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from set_files import MEASURE, OPEN, Rows
+from set_files import MEASURE, OPEN, Rows, tabbed
 
 Row = dict[str, object]
 Parts = tuple[list[Row], list[Row]]
 TEST_QUERIES = 300
 
 
-def mlit() -> Parts:
+def mlit() -> tuple[Rows, Rows]:
     """Complaints about cars."""
-    lines = _lines(MEASURE / "mlit" / "all.tsv")
-    rows: Rows = [(label, text) for label, text in (line.split("\t", 1) for line in lines)]
+    rows = tabbed(MEASURE / "mlit" / "all.tsv")
     by_label: dict[str, Rows] = {}
     for row in random.Random(0).sample(rows, len(rows)):
         by_label.setdefault(row[0], []).append(row)
     test = [row for some in by_label.values() for row in some[: len(some) // 10]]
     train = [row for some in by_label.values() for row in some[len(some) // 10 :]]
-    as_rows: list[list[Row]] = [
-        [{"text": text.strip(), "label": label} for label, text in part] for part in (train, test)
-    ]
-    return as_rows[0], as_rows[1]
+    return train, test
 
 
 def patient() -> Parts:
     """Words of patients and the names of their diseases: to learn from, the right ones; to test on, all of them."""
     train = [{"query": query, "document": name, "label": 1} for query, names in _judged("train") for name in names]
-    every = sorted({name for _, names in _judged("test") for name in names})
-    asked = random.Random(0).sample(list(_judged("test")), TEST_QUERIES)
+    judged = _judged("test")
+    every = sorted({name for _, names in judged for name in names})
+    asked = random.Random(0).sample(judged, TEST_QUERIES)
     test = [{"query": query, "document": name, "label": int(name in own)} for query, own in asked for name in every]
     return train, test
 
 
-def _judged(part: str) -> Iterator[tuple[str, list[str]]]:
+def _judged(part: str) -> list[tuple[str, list[str]]]:
     """Queries, each with the names that are right; a query that is there twice has those of both."""
     folder = MEASURE / "patient"
     queries, documents = (
@@ -54,7 +51,7 @@ def _judged(part: str) -> Iterator[tuple[str, list[str]]]:
     for query, _, document, label in (line.split("\t") for line in _lines(folder / f"{part}.qrel")):
         if int(label) > 0:
             names.setdefault(queries[query].strip(), []).append(documents[document].strip())
-    yield from ((query, list(dict.fromkeys(own))) for query, own in names.items())
+    return [(query, list(dict.fromkeys(own))) for query, own in names.items()]
 
 
 def japanese() -> list[str]:
@@ -62,8 +59,9 @@ def japanese() -> list[str]:
     import fugashi
 
     tagger = fugashi.Tagger("-Owakati")
-    own = [str(row["text"]) for row in mlit()[0]]
-    own += dict.fromkeys(str(row[name]) for name in ("query", "document") for row in patient()[0])
+    own = [text.strip() for _, text in mlit()[0]]
+    judged = _judged("train")
+    own += dict.fromkeys([query for query, _ in judged] + [name for _, names in judged for name in names])
     return own + [tagger.parse(text).strip() for text in dict.fromkeys(_sentences())]
 
 

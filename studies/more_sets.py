@@ -135,7 +135,7 @@ MORE: dict[str, Callable[[], Parts]] = {
     "conll2003": conll2003,
     "wnut17": wnut17,
     "wikiann": wikiann,
-    "mlit": japanese_sets.mlit,
+    "mlit": lambda: _classified(*japanese_sets.mlit()),
     "patient": japanese_sets.patient,
     **{f"fixed-{name}": (lambda one=one: _classified(*one.rows())) for name, one in stage_sets.SETS.items()},
     "fixed-sst": lambda: _classified(*stage_sets.sst()),
